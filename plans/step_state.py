@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from datetime import datetime
 from enum import StrEnum
-from typing import Any, ClassVar, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, Field
 from pydantic.alias_generators import to_camel
@@ -48,6 +48,15 @@ class State(BaseModel):
     """Base class of mutable values. Only the workflow that owns the run changes them."""
 
     model_config = ConfigDict(extra="forbid", alias_generator=to_camel, populate_by_name=True, serialize_by_alias=True)
+
+    if not TYPE_CHECKING:  # mypy would take any name for a field
+
+        def __setattr__(self, name: str, value: Any) -> None:
+            # A field that has a value: pydantic would do no more, in four calls. A step sets a dozen.
+            if name in self.__dict__:
+                self.__dict__[name] = value
+            else:
+                super().__setattr__(name, value)
 
 
 class Result(Parted, Value):

@@ -56,6 +56,7 @@ from plansurvive.workflows.approval_timers import ApprovalTimers
 from plansurvive.workflows.in_steps import AllInSteps, InSteps
 from plansurvive.workflows.outcomes import cancelled, completed, failed, lasted, left_behind, of_activity, skipped
 from plansurvive.workflows.place import Place
+from plansurvive.workflows.timers import time_of_task
 
 
 class Execution:
@@ -108,8 +109,9 @@ class Execution:
         self.before_turn()
         self.rest.end()
         self.in_steps.settle()
+        now = time_of_task()
         while self._finished:
-            self._take(*self._finished.popleft())
+            self._take(*self._finished.popleft(), now)
         self.in_steps.turn()
         for name in self.timers.passed():
             self._expire(name)
@@ -120,9 +122,9 @@ class Execution:
                 self.schedule.answered(name)
         self.in_steps.before_start()
         if starting and self.run.status is PlanStatus.RUNNING:
-            self._start_ready()
+            self._start_ready(now)
             while self.proceed():  # a container may end at once, when it is empty
-                self._start_ready()
+                self._start_ready(now)
         self._seen = self.run.seq
 
     def resume_timers(self) -> None:
@@ -182,9 +184,8 @@ class Execution:
         for handle in self._handles.values():
             handle.cancel()
 
-    def _start_ready(self) -> None:
+    def _start_ready(self, now: datetime) -> None:
         limit = self.run.options.max_parallel or self.run.plan.max_parallel or DEFAULT_PARALLEL
-        now = workflow.now()  # the same in the whole workflow task
         while self.schedule.running + len(self._postponed) < limit:
             step_id = next((name for name in self.schedule.ready if name not in self._postponed), None)
             if step_id is None and not self.schedule.open_next(limit, now):
@@ -219,20 +220,20 @@ class Execution:
                 self.watch(step_id, list_items.start(self.run, step, rule, values))
             case Call() as call if self.in_steps.postpones(step, call):
                 self._postponed[step_id] = None
-            case Call(filled, values):
+            case Call(filled, values, call):
                 self.schedule.start(step_id, now)
-                self.call(step, filled, values)
-
-    def call(self, step: Step, filled: Filled, values: StepValues, earlier: Sequence[Attempt] = ()) -> None:
-        """Make the call of a running step, as an activity. `earlier`: its attempts that were made in another one."""
-        self.watch(step.id, self.started(step, filled, values, earlier))
+                self.watch(step_id, self.started(step, filled, values, (), call))
 
     def started(
-        self, step: Step, filled: Filled, values: StepValues, earlier: Sequence[Attempt] = ()
-    ) -> asyncio.Future[Any]:
-        """The activity that makes the call of a running step, which has begun; see `call`."""
+        self, step: Step, filled: Filled, values: StepValues, earlier: Sequence[Attempt] = (),
+        call: StepCall | None = None,
+    ) -> asyncio.Future[Any]:  # fmt: skip
+        """The activity that makes the call of a running step, which has begun.
+
+        `earlier`: its attempts that were made in another activity; `call`: what was decided to be called, if known.
+        """
         self._sent += size_of(filled.args)
-        return tool_call.start(self.schedule, step, filled, values, self.place, earlier)
+        return tool_call.start(self.schedule, step, filled, values, self.place, earlier, call)
 
     def _begin(self, step: Step, args: dict[str, Any], now: datetime) -> None:
         """Have a feature begin a step of its tool."""
@@ -304,9 +305,9 @@ class Execution:
                 except Refused as refusal:
                     self.run.note(LogKind.REFUSED, refusal.message, now, step_id, code=refusal.code)
 
-    def _take(self, step_id: str, handle: asyncio.Future[Any]) -> None:
+    def _take(self, step_id: str, handle: asyncio.Future[Any], now: datetime) -> None:
         self._handles.pop(step_id, None)
-        now, started, step = workflow.now(), self.run.steps[step_id].changes[-1].time, self.schedule.step(step_id)
+        started, step = self.run.steps[step_id].changes[-1].time, self.schedule.step(step_id)
         if step_id in self.run.opened and self._is_timer(step_id):
             self.run.steps[step_id].deadline = None
             return self._go_further(step_id, rested=True)
@@ -337,7 +338,7 @@ class Execution:
         may_be_caught = outcome.status is Status.FAILED and self.schedule.may_start(step_id)
         handler = handler_for(self.schedule.step(step_id), outcome.result) if may_be_caught else None
         if handler is None:
-            self.schedule.settle(step_id, outcome, workflow.now())
+            self.schedule.settle(step_id, outcome, time_of_task())
         else:
             self.schedule.catch(step_id, Opened(body=outcome.result, handler=handler), workflow.now())
 

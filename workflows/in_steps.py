@@ -133,12 +133,18 @@ class AllInSteps:
 
     def postpones(self, step: Step, call: Call) -> bool:
         """See `InSteps.postpones`."""
-        return any(seam(step, call) for seam in self._postpones)
+        for seam in self._postpones:  # noqa: SIM110 - a generator, here and below, would double what asking costs
+            if seam(step, call):
+                return True
+        return False
 
     @property
     def holds(self) -> bool:
         """See `InSteps.holds`."""
-        return any(each.holds for each in self._holding)
+        for each in self._holding:  # noqa: SIM110
+            if each.holds:
+                return True
+        return False
 
     @property
     def is_released(self) -> bool:
@@ -158,7 +164,10 @@ class AllInSteps:
     @property
     def has_news(self) -> bool:
         """See `InSteps.has_news`."""
-        return any(each.has_news for each in self._news)
+        for each in self._news:  # noqa: SIM110
+            if each.has_news:
+                return True
+        return False
 
     @property
     def in_flight(self) -> list[str]:
@@ -172,7 +181,10 @@ class AllInSteps:
 
     def takes(self, step_id: str, outcome: Outcome) -> bool:
         """See `InSteps.takes`. The first that does is the last that is asked."""
-        return any(seam(step_id, outcome) for seam in self._takes)
+        for seam in self._takes:  # noqa: SIM110
+            if seam(step_id, outcome):
+                return True
+        return False
 
     def decided(self, step_id: str) -> bool:
         """See `InSteps.decided`. The first that it is about is the last that is asked."""

@@ -11,4 +11,6 @@ LARGE = 64 * 1024
 
 def of_json(text: str) -> RawValue:
     """JSON text as an argument of an activity or a workflow, sent without being parsed and serialised again."""
-    return RawValue(Payload(metadata={"encoding": b"json/plain"}, data=text.encode()))
+    payload = Payload(data=text.encode())
+    payload.metadata["encoding"] = b"json/plain"  # given to the constructor, it would be merged in Python
+    return RawValue(payload)

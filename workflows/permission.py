@@ -71,5 +71,8 @@ def answered(run: Run, message: BudgetAnswer) -> None:
 
 def has_parent(run: Run) -> bool:
     """Whether the plan runs as a step of another one now; a run that was resumed by itself does not."""
+    link = run.parent
+    if link is None:
+        return False
     parent = workflow.info().parent
-    return run.parent is not None and parent is not None and parent.workflow_id == f"plan-{run.parent.plan_id}"
+    return parent is not None and parent.workflow_id == f"plan-{link.plan_id}"

@@ -58,6 +58,8 @@ class Place:
 
     def __init__(self, run: Run, sharer: Sharer | None = None) -> None:
         self.run, self.sharer = run, sharer or Sharer()
+        self.session = ""
+        """What the idempotency keys of its calls begin with; see `tool_call.session_of_workflow`."""
 
     def call(
         self,

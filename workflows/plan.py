@@ -50,7 +50,7 @@ class PlanWorkflow(MessageHandlers):
     """
 
     def __init__(self, *arguments: Any) -> None:
-        self._index = search_attributes.Index()
+        self._index, self._info = search_attributes.Index(), workflow.info()
         self._patience: asyncio.Task[None] | None = None
         self._resumed = self._is_over = False
         try:
@@ -242,10 +242,11 @@ class PlanWorkflow(MessageHandlers):
         return not run.stopped and (run.status is PlanStatus.REVIEW or self._collaborators.keeps_open())
 
     def _next_move(self, limit: HistoryLimit) -> Move:
-        info, execution = workflow.info(), self._started()
+        info, execution, full = self._info, self._started(), True
+        if not limit.is_full(info.get_current_history_length, info.is_continue_as_new_suggested()):
+            return Move.START
         events, size = info.get_current_history_length(), info.get_current_history_size()
-        full = limit.is_full(events, info.is_continue_as_new_suggested())
-        if full and limit.has_room(events, size, len(execution.run.steps)):
+        if limit.has_room(events, size, len(execution.run.steps)):
             full = False
         if full and workflow.cancellation_reason() is not None and not limit.is_near_the_end(events, size):
             full = False

@@ -21,7 +21,7 @@ from plansurvive.plans.expressions.references import Filled
 from plansurvive.plans.flow.ids import call_name
 from plansurvive.plans.model import Step
 from plansurvive.plans.run import Run
-from plansurvive.plans.run.step_call import StepValues
+from plansurvive.plans.run.step_call import StepCall, StepValues
 from plansurvive.workflows import policies
 from plansurvive.workflows.payloads import of_json
 from plansurvive.workflows.place import Destination, Place
@@ -29,11 +29,12 @@ from plansurvive.workflows.policies import Policy
 
 
 def start(
-    schedule: Schedule, step: Step, filled: Filled, values: StepValues, place: Place, earlier: Sequence[Attempt] = ()
-) -> asyncio.Future[dict[str, Any]]:
+    schedule: Schedule, step: Step, filled: Filled, values: StepValues, place: Place, earlier: Sequence[Attempt] = (),
+    made: StepCall | None = None,
+) -> asyncio.Future[dict[str, Any]]:  # fmt: skip
     """Start the tool call of a running step and add it to the step's tool history.
 
-    `earlier`: its attempts that were made in another activity.
+    `earlier`: its attempts that were made in another activity; `made`: the call that was decided about, if known.
     """
     run = schedule.run
     terms = terms_of(run.plan, step, run.facts.tools[step.tool], filled.args)
@@ -42,7 +43,10 @@ def start(
     note_call(run, step, filled.args)
 
     def begin(to: Destination) -> workflow.ActivityHandle[dict[str, Any]]:
-        call = call_for(run, step, filled, values, terms, session_of_workflow(), earlier)
+        nonlocal made
+        place.session = place.session or session_of_workflow()
+        call = call_for(run, step, filled, values, terms, place.session, earlier, made)
+        made = None  # at the next host, the workspace is another one
         call = schedule.rules.extended(run, step, call)
         return _begin(run, step, call, policy, to)
 

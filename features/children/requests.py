@@ -29,6 +29,8 @@ class ChildRequests:
     def turn(self) -> None:
         """Answer the children that ask whether they may send their next request."""
         run = self._run
+        if not run.ledger.accounts:
+            return None
         if must_ask(self._schedule):
             for step_id in [name for name, account in run.ledger.accounts.items() if not account.asks]:
                 self._tell_to_ask(step_id)

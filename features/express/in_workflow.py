@@ -212,7 +212,7 @@ class Segments(InSteps):
         """Make the call as an activity, after the attempt that has failed in the segment."""
         self.run.steps[call.step.id].calls -= 1  # it is the same call
         if failed is None:
-            self.execution.call(call.step, call.filled, call.values)
+            self.execution.watch(call.step.id, self.execution.started(call.step, call.filled, call.values))
         else:
             self.execution.watch(call.step.id, asyncio.create_task(self._later(call, failed)))
 

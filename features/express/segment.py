@@ -28,7 +28,7 @@ from plansurvive.plans.flow.progress import Further, Settle
 from plansurvive.plans.model import DEFAULT_PARALLEL, Step
 from plansurvive.plans.model.express import Express
 from plansurvive.plans.run import PlanStatus, Result, Status
-from plansurvive.plans.run.step_call import StepValues, call_of, digest_of
+from plansurvive.plans.run.step_call import StepValues, digest_of
 from plansurvive.plans.step_state import Outcome
 
 
@@ -183,8 +183,7 @@ class Segment:
         note_call(run, step, call.filled.args)
         self.in_flight[step.id] = None
         self.made += 1
-        digest = digest_of(call_of(run, step, call.filled, call.values))
-        return Made(step, state.calls, call.filled, call.values, digest)
+        return Made(step, state.calls, call.filled, call.values, digest_of(call.call))
 
     def proceed(self, now: datetime) -> None:
         """Go further in the containers in which everything has ended."""

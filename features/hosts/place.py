@@ -67,7 +67,7 @@ class HostPlace(Place):
 
     def call(self, step: Step, policy: Policy, begin: Callable[[Destination], ActivityHandle[T]]) -> asyncio.Future[T]:
         """Call at the plan's host, and at the next if that is lost; a step bound to another queue, there."""
-        if self.run.host_of(step) is None:
+        if self.run.host is None or self.run.host_of(step) is None:
             return super().call(step, policy, begin)
         return asyncio.create_task(self._call(step, policy, begin))
 

@@ -41,8 +41,10 @@ class WorkspaceLock(InRun):
     def turn(self) -> bool:
         """Whether steps may start. Asks for the lock if the plan needs it and has not."""
         run = self._run
+        if not needs_lock(run):
+            return True
         lock = run.part(Lock).state
-        if not needs_lock(run) or (lock is None and run.stopped):
+        if lock is None and run.stopped:
             return True
         lock = lock or asked(run, str(workflow.uuid4()), workflow.now())
         if lock.held is not None:

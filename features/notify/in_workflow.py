@@ -47,7 +47,7 @@ class Teller(InRun):
         super().__init__(execution)
         self._schedule = execution.schedule
         self._task: asyncio.Task[None] | None = None
-        self._is_calling = False
+        self._is_calling, self._is_child = False, workflow.info().parent is not None
         told = execution.run.part(Told)
         if execution.run.resumes and told == Told():
             told.budget = execution.run.seq  # what an agent's log says of the run before was told there
@@ -79,7 +79,7 @@ class Teller(InRun):
 
     def _news(self) -> News | None:
         run = self._schedule.run
-        rules = effective(run, workflow.info().parent is not None)
+        rules = effective(run, self._is_child)
         if not rules:
             return None
         return with_news(run, list(self._schedule.awaiting), _news(run, rules))

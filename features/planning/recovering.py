@@ -56,9 +56,10 @@ class StepRecovery(InSteps):
 
     def takes(self, step_id: str, outcome: Outcome) -> bool:
         """Whether the outcome is a failure for the LLM to recover. If so, asks it; the step must not be settled."""
+        if outcome.status is not Status.FAILED:
+            return False
         run, now = self._run, workflow.now()
-        step = self._schedule.step(step_id)
-        if outcome.status is not Status.FAILED or not recovery.is_due(run, step, outcome.result):
+        if not recovery.is_due(run, self._schedule.step(step_id), outcome.result):
             return False
         state = run.steps[step_id]
         state.failure, state.deadline = outcome.result, None

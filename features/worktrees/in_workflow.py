@@ -30,8 +30,10 @@ class Merges(InSteps):
 
     def takes(self, step_id: str, outcome: Outcome) -> bool:
         """Whether a merge has failed with a conflict that a person is asked about. If so, asks."""
+        if outcome.status is not Status.FAILED:
+            return False
         run, step = self._run, self._schedule.step(step_id)
-        if step.tool != MERGE or outcome.status is not Status.FAILED or not self._schedule.may_start(step_id):
+        if step.tool != MERGE or not self._schedule.may_start(step_id):
             return False
         found = conflict_of(run, step_id)
         if not found.question or handler_for(step, outcome.result) is not None:

@@ -17,7 +17,9 @@ from plansurvive.plans.expressions.references import Filled
 from plansurvive.plans.flow.ids import call_name
 from plansurvive.plans.model import Plan, Retry, Step, ToolSpec
 from plansurvive.plans.run import Result, Run
-from plansurvive.plans.run.step_call import StepValues, call_of
+from plansurvive.plans.run.step_call import StepCall, StepValues, call_of
+
+_RETRY = Retry()
 
 
 class Terms(NamedTuple):
@@ -30,7 +32,7 @@ class Terms(NamedTuple):
 
 def terms_of(plan: Plan, step: Step, spec: ToolSpec, args: Mapping[str, Any]) -> Terms:
     """The step's own retry and timeout, else the plan's defaults, else the tool's. `args` are those of this call."""
-    retry = step.retry or plan.defaults.retry or spec.retry or Retry()
+    retry = step.retry or plan.defaults.retry or spec.retry or _RETRY
     repeatable = spec.repeatable if step.repeatable is None else step.repeatable
     if not repeatable:
         retry = retry.model_copy(update={"attempts": 1})
@@ -44,25 +46,25 @@ def terms_of(plan: Plan, step: Step, spec: ToolSpec, args: Mapping[str, Any]) ->
 
 def call_for(
     run: Run, step: Step, filled: Filled, values: StepValues, terms: Terms, session: str,
-    earlier: Sequence[Attempt] = (),
+    earlier: Sequence[Attempt] = (), made: StepCall | None = None,
 ) -> Call:  # fmt: skip
     """The call of a step whose number is noted. `session`: the workflow and its first run, for the idempotency key.
 
-    `earlier`: its attempts that were made in another activity.
+    `earlier`: its attempts that were made in another activity; `made`: the call that was decided about, if known.
     """
     spec, decision, files = run.facts.tools[step.tool], run.decisions.get(step.id), known(run, step, filled)
-    has_stored = bool(filled.deferred)
+    has_stored, made = bool(filled.deferred), made or call_of(run, step, filled, values)
     return Call(
         args=filled.args,
         plan_id=run.plan.id or "",
         step_id=step.id,
         key=key_of(session, step.id, run.steps[step.id].calls),
-        workspace=run.workspace_of(step),
-        directory=run.directory_of(step),
+        workspace=made.workspace,
+        directory=made.directory,
         timeout=terms.timeout,
         retry=terms.retry,
         # A decision here approves: `next_action` has skipped a step that was denied.
-        approved=decision is not None or approvals.is_waived(run, step, call_of(run, step, filled, values)),
+        approved=decision is not None or approvals.is_waived(run, step, made),
         strict=run.facts.strict_approvals,
         repeatable=terms.repeatable,
         stamps=files.stamps,

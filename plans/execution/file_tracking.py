@@ -39,6 +39,8 @@ def known(run: Run, step: Step, filled: Filled) -> Known:
     """The stamps and agents.md that concern the files among a call's arguments."""
     scope, files = _scope(run, step), run.files
     left = _left(run)
+    if not files.stamps and not files.notes_seen:
+        return Known({}, [], left)
     if ["path"] in filled.deferred:
         recent = [name for name in files.stamps if name.startswith(scope)][-MAX_STAMPS:]
         stamps = {name.removeprefix(scope): files.stamps[name] for name in recent}
@@ -133,7 +135,7 @@ def stamps_for(run: Run, step: Step) -> dict[str, Stamp]:
 
 def _left(run: Run) -> int:
     """Bytes of agents.md text that the session may still add."""
-    return max(0, NOTES_BYTES - sum(note.bytes for note in run.notes))
+    return max(0, NOTES_BYTES - sum(note.bytes for note in run.notes)) if run.notes else NOTES_BYTES
 
 
 def _add_agents_md(run: Run, note: Note) -> str:

@@ -13,7 +13,7 @@ cancellation at continue-as-new, and would call the plan failed.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from datetime import datetime, timedelta
 from enum import Enum
 
@@ -48,9 +48,9 @@ class HistoryLimit:
         self.until: datetime | None = None
         """When the present wait ends, for which the caller sets a timer; None: not waiting."""
 
-    def is_full(self, events: int, suggested: bool) -> bool:
+    def is_full(self, events: Callable[[], int], suggested: bool) -> bool:
         """Whether the soft limit is reached."""
-        return suggested or (self._limit is not None and events >= self._limit)
+        return suggested or (self._limit is not None and events() >= self._limit)
 
     def has_room(self, events: int, size: int, steps: int) -> bool:
         """Whether a Run of that many steps may wait with continue-as-new, although the server suggests it."""

@@ -56,10 +56,11 @@ class Ask:
 
 @dataclass(frozen=True)
 class Call:
-    """Call the step's tool, as an activity; `values` are those it may use."""
+    """Call the step's tool, as an activity; `values` are those it may use. `call`: what was decided about."""
 
     filled: Filled
     values: StepValues
+    call: StepCall
 
 
 @dataclass(frozen=True)
@@ -142,7 +143,7 @@ def next_action(schedule: ReadinessIndex, step_id: str, budget: Budget | None = 
         return Sleep(float(filled.args.get("seconds", 0)))
     if spec.durable:
         return Begin(filled.args)
-    return Call(filled, values)
+    return Call(filled, values, call)
 
 
 def _opening(

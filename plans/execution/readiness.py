@@ -58,6 +58,7 @@ class ReadinessIndex:
         self._running: dict[str, None] = {}
         self._containers = Containers(self.outline, run.opened, run.steps, self.may_start)
         self._begun: dict[str, None] = {}
+        self._lists = (self._ready, self._awaiting, self._recovering, self._expecting, self._running, self._begun)
         self._recent: deque[str] = deque(maxlen=20)
         for node in self.outline.nodes.values():
             self._count(node)
@@ -88,10 +89,9 @@ class ReadinessIndex:
 
     def _list(self, step_id: str) -> None:
         """Put a step into the index for its status: ready, awaiting, recovering, running or recently finished."""
-        for listed in (
-            self._ready, self._awaiting, self._recovering, self._expecting, self._running, self._begun
-        ):  # fmt: skip
-            listed.pop(step_id, None)
+        for listed in self._lists:
+            if step_id in listed:
+                del listed[step_id]
         state = self.run.steps[step_id]
         if state.status is Status.READY:
             self._index_of(state)[step_id] = None
@@ -154,7 +154,7 @@ class ReadinessIndex:
 
     def step(self, step_id: str) -> Step:
         """The step with that id, also inside a block or loop."""
-        return self.outline.step(step_id)
+        return self.outline.nodes[step_id].step
 
     def is_container(self, step_id: str) -> bool:
         """Whether what runs is inside the step: a block or a loop, or the `catch` of a call."""

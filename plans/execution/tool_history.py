@@ -159,7 +159,9 @@ def add_files(
     state: StepState, wrote: Iterable[str], deleted: Iterable[str], shared: Iterable[str], shared_with: Iterable[str]
 ) -> None:
     """Add to the files of a step those of one call. A file deleted later no longer counts as written, nor reversed."""
-    wrote, deleted = list(wrote), list(deleted)
+    wrote, deleted, shared, shared_with = list(wrote), list(deleted), list(shared), list(shared_with)
+    if not (wrote or deleted or shared or shared_with):
+        return
     _add(state.wrote, wrote)
     _add(state.deleted, deleted)
     _add(state.shared, shared)

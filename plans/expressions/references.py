@@ -58,7 +58,7 @@ class Reference(NamedTuple):
     whole: bool
 
 
-_PLAIN = frozenset((int, float, bool, type(None)))
+PLAIN = frozenset((int, float, bool, type(None)))
 """Types of JSON values without texts in them."""
 _PER_CHARACTER, _PER_INSERTION = 2, 40
 """Units of work that filling in a text takes, quoting included."""
@@ -126,14 +126,14 @@ def strings(value: Any, place: tuple[str | int, ...] = ()) -> Iterator[tuple[tup
     stack: list[tuple[tuple[str | int, ...], Any]] = [(place, value)]
     while stack:
         where, item = stack.pop()
-        if type(item) in _PLAIN:
+        if type(item) in PLAIN:
             continue
         if isinstance(item, str):
             yield where, item
         elif isinstance(item, (dict, Mapping)):  # with dict first: asking Mapping costs ten times that
-            stack.extend(((*where, key), item[key]) for key in reversed(list(item)))
+            stack += [((*where, key), item[key]) for key in reversed(list(item)) if type(item[key]) not in PLAIN]
         elif isinstance(item, list):
-            stack.extend(((*where, index), item[index]) for index in reversed(range(len(item))))
+            stack += [((*where, i), item[i]) for i in reversed(range(len(item))) if type(item[i]) not in PLAIN]
 
 
 def fill(
@@ -252,7 +252,7 @@ def _map(value: Any, change: Callable[[str, tuple[str | int, ...]], Any], place:
         return change(value, place)
     if isinstance(value, list):
         return [_map(item, change, (*place, index)) for index, item in enumerate(value)]
-    if type(value) not in _PLAIN and isinstance(value, (dict, Mapping)):
+    if type(value) not in PLAIN and isinstance(value, (dict, Mapping)):
         return {key: _map(item, change, (*place, key)) for key, item in value.items()}
     return value
 

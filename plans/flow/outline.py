@@ -309,9 +309,11 @@ class Drawn:
 
 def when_of_item(step: Step) -> str | None:
     """The condition of a step with `forEach`, if it is about the single item; None if it is about the whole step."""
+    if step.when is None:
+        return None
     return step.when if item_names(step).intersection(roots_of(step.when)) else None
 
 
 def when_of_whole(step: Step) -> str | None:
     """The condition of a step, unless it is about single items."""
-    return None if when_of_item(step) else step.when
+    return None if step.when is None or when_of_item(step) else step.when

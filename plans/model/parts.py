@@ -37,7 +37,7 @@ P = TypeVar("P", bound=Part)
 
 
 def _none_used(parts: dict[str, Any]) -> bool:
-    return all(isinstance(part, Part) and part == type(part)() for part in parts.values())
+    return not parts or all(isinstance(part, Part) and part == type(part)() for part in parts.values())
 
 
 class Parted(BaseModel):
@@ -70,7 +70,7 @@ class Parted(BaseModel):
     def part(self, kind: type[P]) -> P:
         """The part of a feature; changes to it are kept. Raises pydantic's ValidationError for one that is damaged."""
         found = self.parts.get(kind.feature)
-        if not isinstance(found, kind):
+        if found.__class__ is not kind and not isinstance(found, kind):
             found = self.parts[kind.feature] = kind.model_validate({} if found is None else found)
         return found
 

@@ -130,6 +130,9 @@ class Options(Parted, Value):
     )
 
 
+_NO_FAMILY = Family()
+
+
 class Run(Parted, State):
     """A plan and the state of its execution."""
 
@@ -204,7 +207,8 @@ class Run(Parted, State):
     @property
     def language(self) -> Language:
         """The language of plans with what features add: in a workflow those that the run asks, else all there are."""
-        return self._language
+        language: Language = (self.__pydantic_private__ or {})["_language"]  # found by name, it would cost four calls
+        return language
 
     @language.setter
     def language(self, language: Language) -> None:
@@ -253,7 +257,7 @@ class Run(Parted, State):
 
     @property
     def _family(self) -> Family:
-        return self.known_part(Family) or Family()
+        return self.known_part(Family) or _NO_FAMILY
 
     @property
     def host(self) -> Host | None:
@@ -268,9 +272,10 @@ class Run(Parted, State):
     @property
     def outline(self) -> Outline:
         """The steps of the plan, and of its blocks and loops as far as they have begun."""
-        drawn = self._drawn.outline
+        kept: Drawn = (self.__pydantic_private__ or {})["_drawn"]
+        drawn = kept.outline
         if drawn is None or drawn.plan is not self.plan or drawn.opened is not self.opened:
-            drawn = self._drawn.outline = Outline(self.plan, self.opened, own_steps(self), self.closing)
+            drawn = kept.outline = Outline(self.plan, self.opened, own_steps(self), self.closing)
         return drawn
 
     def redraw(self) -> Outline:

@@ -19,7 +19,7 @@ from plansurvive.plans.directory import DirectoryIdentity
 from plansurvive.plans.errors import BadExpression, BadReference
 from plansurvive.plans.expressions.conditions import reaches, roots_of
 from plansurvive.plans.expressions.evaluation import MAX_ARGS_CHARACTERS, Budget
-from plansurvive.plans.expressions.references import INPUTS, Filled, Place, fill, find, in_text, is_literal, strings
+from plansurvive.plans.expressions.references import INPUTS, PLAIN, Filled, Place, fill, find, in_text, is_literal
 from plansurvive.plans.flow.ids import lineage, template_of
 from plansurvive.plans.flow.outline import Found
 from plansurvive.plans.flow.values import Composer
@@ -231,7 +231,21 @@ def filled_args(
 
 def size_of(args: dict[str, Any]) -> int:
     """Approximate size of arguments, in characters of their texts."""
-    return sum(len(text) for _, text in strings(args)) + 64
+    size, stack = 64, [args]
+    while stack:
+        item: Any = stack.pop()
+        if isinstance(item, (dict, Mapping)):
+            children: Iterable[Any] = item.values()
+        elif isinstance(item, list):
+            children = item
+        else:
+            continue
+        for child in children:
+            if isinstance(child, str):
+                size += len(child)
+            elif type(child) not in PLAIN:
+                stack.append(child)
+    return size
 
 
 def carries(run: Run, step: Step) -> bool:

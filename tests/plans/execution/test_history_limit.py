@@ -24,5 +24,5 @@ def test_no_history_grows_near_what_the_server_refuses() -> None:
 
 
 def test_a_limit_that_a_client_sets_holds_whatever_the_number_of_steps() -> None:
-    assert HistoryLimit(10).is_full(10, suggested=False)
+    assert HistoryLimit(10).is_full(lambda: 10, suggested=False)
     assert not HistoryLimit(10).has_room(10, 0, 1_000_000)
