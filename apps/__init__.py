@@ -37,3 +37,5 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "codec": ("codec.commands:codec", "Serve large values to the Temporal UI and CLI."),
 }
 """Command -> (`module:function` in this package, first sentence of its docstring)."""
+LISTED = {"import": ("Run", "make"), "schedule": ("Run", "template"), "evaluate": ("After the end", "undo")}
+"""Command -> (its group in `plan --help`, the command that it stands behind); others are in the last group."""

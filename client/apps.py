@@ -43,6 +43,12 @@ def commands_of_apps() -> dict[str, Command]:
     return {name: _command(place, text) for name, (place, text) in commands.items()}
 
 
+def listed_of_apps() -> dict[str, tuple[str, str]]:
+    """Command of an app of ours -> (its group in `plan --help`, the command that it stands behind)."""
+    listed: dict[str, tuple[str, str]] = import_module(_APPS).LISTED if _exists(_APPS) else {}
+    return listed
+
+
 def command_of_others(name: str) -> Command | None:
     """The command of this name that another distribution has."""
     from importlib.metadata import entry_points  # slower to import than the rest of `plan --help`

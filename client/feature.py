@@ -138,6 +138,11 @@ def options_of_features(command: str) -> dict[str, tuple[str, str]]:
     return {name: data for each in packages() for name, data in getattr(each, "OPTIONS", {}).get(command, {}).items()}
 
 
+def listed_of_features() -> dict[str, tuple[str, str]]:
+    """Command of a feature -> (its group in `plan --help`, the command that it stands behind)."""
+    return {name: place for each in packages() for name, place in getattr(each, "LISTED", {}).items()}
+
+
 def commands_of_features() -> dict[str, tuple[str, str]]:
     """The command table of the features: name -> (`module:function`, sentence). Data of their packages alone.
 

@@ -87,10 +87,12 @@ FEATURES: tuple[str, ...] = (
 def packages() -> list[ModuleType]:
     """The packages of the features, which hold data about them and import nothing.
 
-    `COMMANDS`: see above. `OPTIONS`, if it has any: command -> its further options, name -> (metavar, sentence); one
-    without a metavar is a flag, one whose metavar ends with `...` may be given more than once. Those of `run` are also
-    of the other commands that start a plan, `start` and `template run`. `ACTIVITIES`, if it has any: their names, which
-    no tool may have. `REACHES_OUT`: an evaluation, which replays records, leaves the feature out.
+    `COMMANDS`: see above. `LISTED`, if it has any: command -> (its group in `plan --help`, the command that it
+    stands behind); others are in the last group. `OPTIONS`, if it has any: command -> its further options, name ->
+    (metavar, sentence); one without a metavar is a flag, one whose metavar ends with `...` may be given more than
+    once. Those of `run` are also of the other commands that start a plan, `start` and `template run`. `ACTIVITIES`,
+    if it has any: their names, which no tool may have. `REACHES_OUT`: an evaluation, which replays records, leaves
+    the feature out.
     """
     return [import_module(f"{__name__}.{name}") for name in FEATURES]
 

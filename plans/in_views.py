@@ -1,5 +1,6 @@
-"""The seam of views: what a feature adds to what any view shows of a step, its proposals in words, its workflows.
+"""The seam of views: what a feature adds to what any view shows of a step, to what a person is asked, its workflows.
 
+A feature fills it once, and every view has it: `plan pending` and the board, the page, the review screen, MCP, JSON.
 Views ask the features of the process that draws them (`Run.views`): a worker's, or a client's that reads the record of
 an ended plan. What they say follows from the step and its state alone, so that any process with the feature says the
 same. What a feature says of a plan as a whole is a notice (`plans.notice`).
@@ -17,7 +18,7 @@ from plansurvive.plans.child_state import Asked
 from plansurvive.plans.model import Step
 from plansurvive.plans.model.parts import Parted
 from plansurvive.plans.proposals import Proposal
-from plansurvive.plans.step_state import Consent, StepState
+from plansurvive.plans.step_state import StepState
 
 
 class Member(NamedTuple):
@@ -63,8 +64,9 @@ class InViews:
     """What people are asked by the workflow that works on a running step, and below it; None: nothing."""
     event: Callable[[str, Step, StepState], str | None] | None = None
     """The name of the event that the step waits for; None: it waits for none. Asked of steps that await something."""
-    consents: Callable[[Parted, Step], Iterable[Consent]] | None = None
-    """How far the approvals of a step of a run are that certain people must approve. Example: `policy`."""
+    card: Callable[[Parted, Step], Mapping[str, Any]] | None = None
+    """Fields of the card of an approval that a step of a run awaits; `reasons` go behind those of others. Example:
+    `policy` adds who must approve, and who has."""
     proposals: Mapping[str, Proposal] = field(default_factory=dict)
     """By its kind, what it proposes about steps (`StepState.proposal`), in words. Example: `budget`."""
     delegated: tuple[str, ...] = ()
@@ -84,7 +86,7 @@ class ViewSet:
         self._standing = [each.standing for each in views if each.standing]
         self._member = [each.member for each in views if each.member]
         self._below = [each.below for each in views if each.below]
-        self._consents = [each.consents for each in views if each.consents]
+        self._card = [each.card for each in views if each.card]
         self._event = [each.event for each in views if each.event]
         self.proposals = {kind: proposal for each in views for kind, proposal in each.proposals.items()}
         self.delegated = frozenset(tool for each in views for tool in each.delegated)
@@ -121,9 +123,13 @@ class ViewSet:
         """See `InViews.below`."""
         return [found for seam in self._below if (found := seam(plan_id, step, state)) is not None]
 
-    def consents(self, run: Parted, step: Step) -> list[Consent]:
-        """See `InViews.consents`."""
-        return [found for seam in self._consents for found in seam(run, step)]
+    def card(self, run: Parted, step: Step, fields: Mapping[str, Any]) -> dict[str, Any]:
+        """The fields of a card with those of features: see `InViews.card`."""
+        found = dict(fields)
+        for seam in self._card:
+            added = seam(run, step)
+            found |= {**added, "reasons": [*found["reasons"], *added.get("reasons", ())]}
+        return found
 
     def event(self, plan_id: str, step: Step, state: StepState) -> str | None:
         """See `InViews.event`: what the first of them says."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from datetime import datetime
 from enum import StrEnum
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -23,6 +24,9 @@ DENIED = "DENIED"
 """Code of a step that a person denied."""
 NOBODY_ANSWERED = "NOBODY_ANSWERED"
 """Code of a step whose approval expired with `onTimeout: deny`: skipped as a denied one, and counted apart."""
+DENIALS: Mapping[str, str] = MappingProxyType({DENIED: "denied", NOBODY_ANSWERED: "unanswered"})
+"""By code, what views call a step that is skipped as it was not allowed to run: counts, marks and lists follow from
+this table. Of their order, too."""
 ITEMS_DENIED = "ITEMS_DENIED"
 """Code of a loop of which people denied more items than `tolerate` allows."""
 SKIPPED = "SKIPPED"
@@ -42,6 +46,8 @@ class Status(StrEnum):
 
 
 DONE = frozenset({Status.COMPLETED, Status.FAILED, Status.SKIPPED})
+DONE_WORDS = (Status.COMPLETED.value, Status.FAILED.value, Status.SKIPPED.value, *DENIALS.values())
+"""What views call steps that are done."""
 
 
 class State(BaseModel):
@@ -258,15 +264,20 @@ class StepState(Parted, State):
         return next(reversed(self.asks.values()), "")
 
     @property
+    def denial(self) -> str:
+        """Its word in DENIALS; empty if it was not denied."""
+        code = self.result.code if self.status is Status.SKIPPED and self.result is not None else None
+        return DENIALS.get(code or "", "")
+
+    @property
     def is_denied(self) -> bool:
         """Whether a person, or the time limit of its approval, denied it."""
-        codes = (DENIED, NOBODY_ANSWERED)
-        return self.status is Status.SKIPPED and self.result is not None and self.result.code in codes
+        return bool(self.denial)
 
     @property
     def is_unanswered(self) -> bool:
         """Whether no decision came in time, so that it counts as denied."""
-        return self.is_denied and self.result is not None and self.result.code == NOBODY_ANSWERED
+        return self.denial == DENIALS[NOBODY_ANSWERED]
 
     @property
     def counts_as_denied(self) -> bool:

@@ -27,6 +27,7 @@ from plansurvive.plans.activity_io import END_RECORD, EndRecord
 from plansurvive.plans.execution.closing import advance, cancel
 from plansurvive.plans.log import LogKind
 from plansurvive.plans.run import PlanStatus, Run, text_of
+from plansurvive.plans.step_state import DENIALS
 from plansurvive.plans.text.safe_text import line
 from plansurvive.plans.views.steps.row import status_word
 from plansurvive.plans.views.summary import summary_of
@@ -56,7 +57,7 @@ def failure_of(run: Run, summary: dict[str, Any]) -> ApplicationError | None:
     if run.status is not PlanStatus.PARTIAL or run.interrupted:
         return None
     counted = Counter(status_word(state) for state in run.steps.values())
-    words = ("failed", "denied", "unanswered", "skipped", "blocked")
+    words = ("failed", *DENIALS.values(), "skipped", "blocked")
     missed = [f"{counted[name]} {name}" for name in words if counted[name]]
     # Temporal's UI, alerts and schedules show this text alone.
     first = next((line(f"; {each['stepId']}: {each['error']}")[:REASON] for each in summary["failed"]), "")

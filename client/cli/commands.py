@@ -9,14 +9,15 @@ Importing all commands to read their docstrings took 0.7 s before every command.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from importlib import import_module
 from typing import Any
 
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from plansurvive.client.apps import Command, command_of_others, commands_of_apps
-from plansurvive.client.feature import commands_of_features
+from plansurvive.client.apps import Command, command_of_others, commands_of_apps, listed_of_apps
+from plansurvive.client.feature import commands_of_features, listed_of_features
 
 OF_CORE: dict[str, tuple[str, str]] = {
     "init": ("init:init", "Make a project: a first plan, a tool and its test."),
@@ -61,15 +62,14 @@ COMMANDS |= {name: Command(place, text) for name, (place, text) in commands_of_f
 COMMANDS |= commands_of_apps()
 """The same of the core, of all features and of our apps, with whole names of modules."""
 GROUPS: dict[str, tuple[str, ...]] = {
-    "Run": ("run", "start", "check", "make", "import", "template", "schedule", "agent", "call", "tools", "schema"),
-    "Decide": ("pending", "approve", "deny", "withdraw", "answer", "event", "review", "begin"),
-    "Look": ("list", "show", "why", "watch", "logs", "files", "summary", "graph", "history", "audit", "worktrees",
-             "diff", "quotas", "limits"),
-    "Change": ("pause", "unpause", "edit", "add", "remove", "move", "skip", "unskip", "regenerate", "watch-files",
-               "clear-session", "interrupt", "cancel"),
-    "After the end": ("resume", "rerun", "undo", "evaluate", "prune"),
-}  # fmt: skip
-"""The groups of `plan --help`, in the order in which a plan lives; a command that is in none of them is in the last."""
+    "Run": ("run", "start", "check", "call", "tools", "schema"),
+    "Decide": ("pending", "approve", "deny", "review", "begin"),
+    "Look": ("list", "show", "watch", "summary", "graph"),
+    "Change": ("pause", "unpause", "watch-files", "clear-session", "interrupt", "cancel"),
+    "After the end": ("resume", "rerun"),
+}
+"""The groups of `plan --help`, in the order in which a plan lives, with the commands of the core. Features and apps say
+where theirs are; a command that is in none of them is in the last."""
 LAST_GROUP = "Set up"
 EXAMPLES = {
     "plan run FILE": "start a plan and follow it",
@@ -141,10 +141,8 @@ class Commands(TyperGroup):
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         """Write the commands in groups, and the examples after them."""
-        grouped = {name for names in GROUPS.values() for name in names}
-        groups = {**GROUPS, LAST_GROUP: tuple(name for name in self.list_commands(ctx) if name not in grouped)}
         width = max(map(len, self.commands))
-        for title, names in groups.items():
+        for title, names in groups(self.list_commands(ctx)).items():
             known = [(name, self.commands[name]) for name in names if name in self.commands]
             with formatter.section(title):
                 formatter.write_dl(
@@ -155,6 +153,20 @@ class Commands(TyperGroup):
                 )
         with formatter.section("Examples"):
             formatter.write_dl(list(EXAMPLES.items()))
+
+
+def groups(commands: Iterable[str]) -> dict[str, list[str]]:
+    """The commands by their group in `plan --help`, each behind the one that it stands behind."""
+    found = {title: list(names) for title, names in GROUPS.items()}
+    left = {**listed_of_features(), **listed_of_apps()}
+    while left:
+        # Where what it stands behind is not there, as its feature is left out, a command is the last of its group.
+        name = next((each for each, (title, behind) in left.items() if behind in found[title]), next(iter(left)))
+        title, behind = left.pop(name)
+        names = found[title]
+        names.insert(names.index(behind) + 1 if behind in names else len(names), name)
+    grouped = {name for names in found.values() for name in names}
+    return {**found, LAST_GROUP: [name for name in commands if name not in grouped]}
 
 
 def register(app: typer.Typer) -> None:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from plansurvive.plans.step_state import DENIALS
+
 ASKING = ("?", "bold yellow")
 MARKS = {
     "completed": ("✓", "green"),
     "failed": ("✗", "red"),
     "running": ("▸", "cyan"),
     "skipped": ("–", "dim"),
-    "denied": ("–", "yellow"),
-    "unanswered": ("–", "yellow"),
+    **dict.fromkeys(DENIALS.values(), ("–", "yellow")),
     "waiting": ASKING,
     "ready": ("·", ""),
     "blocked": ("·", "dim"),

@@ -11,3 +11,4 @@ COMMANDS = {
     "agent": ("commands:agent", "Have an LLM with tools work through a request."),
     "history": ("commands:history", "Show the agent runs on this machine."),
 }
+LISTED = {"agent": ("Run", "schedule"), "history": ("Look", "graph")}

@@ -2,3 +2,4 @@
 
 REACHES_OUT = True
 COMMANDS = {"audit": ("commands:audit", "Show who did what to a plan, and verify that record.")}
+LISTED = {"audit": ("Look", "history")}

@@ -2,6 +2,7 @@
 
 REACHES_OUT = False
 COMMANDS = {"why": ("commands:why", "Show why a step waits, runs, failed or was skipped.")}
+LISTED = {"why": ("Look", "show")}
 OPTIONS = {
     "run": {
         "since": ("ID|last", "Take results of that run where nothing they depend on changed."),

@@ -16,6 +16,7 @@ from plansurvive.plans.execution.tool_history import files_of_run
 from plansurvive.plans.run import DONE, ENDED, Run, Status
 from plansurvive.plans.run.unanswered import lacks_answers_alone
 from plansurvive.plans.run.undone import to_undo
+from plansurvive.plans.step_state import DENIALS
 
 REPORTS = 10
 """Reports of a child plan that are about progress alone."""
@@ -27,10 +28,9 @@ def report_of(run: Run, standing: ReadinessIndex) -> ChildReport:
     """The report of a run now, with the questions of plans below it."""
     asked, more = asked_of(standing)
     counts = {status.value: number for status in Status if (number := standing.counts[status])}
-    if standing.denied:
-        counts |= {"skipped": counts.get("skipped", 0) - standing.denied}
-        counts |= {"denied": standing.denied - standing.unanswered}
-        counts |= {"unanswered": standing.unanswered} if standing.unanswered else {}
+    if standing.denials:
+        counts |= {"skipped": counts["skipped"] - standing.denials.total()}
+        counts |= {word: standing.denials[word] for word in DENIALS.values()}
     counts = {"total": len(run.steps), **{name: number for name, number in counts.items() if number}}
     opened = run.opened.get(run.batch.step_id) if run.batch is not None else None
     failed = opened.failed if opened is not None else 0

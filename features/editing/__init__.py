@@ -13,3 +13,11 @@ COMMANDS = {
     "skip": ("commands:skip", "Skip a step."),
     "unskip": ("commands:unskip", "Undo a skip."),
 }
+LISTED = {
+    "edit": ("Change", "unpause"),
+    "add": ("Change", "edit"),
+    "remove": ("Change", "add"),
+    "move": ("Change", "remove"),
+    "skip": ("Change", "move"),
+    "unskip": ("Change", "skip"),
+}

@@ -12,3 +12,4 @@ COMMANDS = {
     "files": ("commands:files", "Show the files that each step created, changed and deleted."),
     "undo": ("commands:undo", "Undo a plan or one step: run each `undo`, restore files."),
 }
+LISTED = {"files": ("Look", "logs"), "undo": ("After the end", "rerun")}

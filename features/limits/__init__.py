@@ -2,3 +2,4 @@
 
 REACHES_OUT = True
 COMMANDS = {"limits": ("commands:limits", "Show rates and concurrency: what is used, and who waits.")}
+LISTED = {"limits": ("Look", "quotas")}

@@ -5,3 +5,4 @@ Recording it is the core's (`activities/outputs`), as the value of a command's s
 
 REACHES_OUT = False
 COMMANDS = {"logs": ("commands:logs", "Show what commands write, attempt by attempt.")}
+LISTED = {"logs": ("Look", "watch")}

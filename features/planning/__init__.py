@@ -10,3 +10,4 @@ COMMANDS = {
     "make": ("make:make", "Have the LLM write a plan."),
     "regenerate": ("commands:regenerate", "Have the LLM revise the steps that have not started."),
 }
+LISTED = {"make": ("Run", "check"), "regenerate": ("Change", "unskip")}

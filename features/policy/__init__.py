@@ -6,3 +6,4 @@ COMMANDS = {
     "policy": ("commands:app", "Check policy.toml, try calls, report what came of them."),
     "withdraw": ("withdraw_command:withdraw", "Take back your decision on a step that has not started."),
 }
+LISTED = {"withdraw": ("Decide", "deny")}

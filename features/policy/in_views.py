@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 from plansurvive.features.policy.consent import in_words
 from plansurvive.features.policy.rules import people_of, ruling_of, standing_of, term_of, terms_of_plan
@@ -12,6 +13,11 @@ from plansurvive.plans.model.parts import Parted
 from plansurvive.plans.run import Run
 from plansurvive.plans.step_state import Approved, Consent, StepState
 from plansurvive.plans.text.safe_text import line
+
+
+def _card(run: Parted, step: Step) -> dict[str, Any]:
+    consents = list(_consents(run, step))
+    return {"consents": consents, "reasons": [each.text for each in consents]} if consents else {}
 
 
 def _consents(run: Parted, step: Step) -> Iterator[Consent]:
@@ -49,4 +55,4 @@ def _ruled(state: StepState) -> list[str]:
     return [line(f"Policy: {ruling.reason}{file}")]
 
 
-IN_VIEWS = InViews("policy", details=_details, consents=_consents)
+IN_VIEWS = InViews("policy", details=_details, card=_card)

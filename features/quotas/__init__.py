@@ -3,4 +3,5 @@
 REACHES_OUT = True
 ACTIVITIES = ("ask_for_place", "ended_of_quota")
 COMMANDS = {"quotas": ("commands:quotas", "Show the limits of plans per label, and which wait.")}
+LISTED = {"quotas": ("Look", "diff")}
 OPTIONS = {"list": {"label": ("NAME[=VALUE]...", "Only plans with this label; may be given more than once.")}}

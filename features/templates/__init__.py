@@ -2,3 +2,4 @@
 
 REACHES_OUT = False
 COMMANDS = {"template": ("commands:app", "Save plans under a name, with versions, and run them.")}
+LISTED = {"template": ("Run", "import")}

@@ -3,3 +3,4 @@
 REACHES_OUT = True
 ACTIVITIES = ("prune",)
 COMMANDS = {"prune": ("commands:prune", "Remove stored values that no plan refers to.")}
+LISTED = {"prune": ("After the end", "evaluate")}

@@ -10,3 +10,4 @@ COMMANDS = {
     "answer": ("commands:answer", "Answer the question of a step, now or before it asks."),
     "event": ("commands:event", "Send an event to a plan, for the steps that wait for it."),
 }
+LISTED = {"answer": ("Decide", "withdraw"), "event": ("Decide", "answer")}

@@ -5,3 +5,4 @@ COMMANDS = {
     "worktrees": ("commands:worktrees", "List the worktrees of plans, with their branches."),
     "diff": ("commands:diff", "Show what a step has changed in its worktree."),
 }
+LISTED = {"worktrees": ("Look", "audit"), "diff": ("Look", "worktrees")}

@@ -43,8 +43,7 @@ class ReadinessIndex:
         """Derive every counter and list from the Run, with its outline as it was last drawn."""
         run = self.run
         self.counts = Counter(state.status for state in run.steps.values())
-        self.denied = sum(state.is_denied for state in run.steps.values())
-        self.unanswered = sum(state.is_unanswered for state in run.steps.values())
+        self.denials = Counter(denial for state in run.steps.values() if (denial := state.denial))
         self.outline = run.outline
         self._shared: dict[int, tuple[Step, dict[str, bool]]] = {}
         self._position = {name: index for index, name in enumerate(self.outline.nodes)}

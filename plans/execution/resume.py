@@ -27,7 +27,7 @@ from plansurvive.plans.execution.schedule import left_out, reset_to_draft
 from plansurvive.plans.execution.tool_history import begun_again
 from plansurvive.plans.log import LogKind
 from plansurvive.plans.model import Step
-from plansurvive.plans.run import DENIED, NOBODY_ANSWERED, Result, Run, Status, StepState, as_it_stands
+from plansurvive.plans.run import Result, Run, Status, StepState, as_it_stands
 from plansurvive.plans.run.again import Again, following, joined, kept_of, unfinished, without_inside
 from plansurvive.plans.run.undone import unclosed, undone_steps
 from plansurvive.plans.step_state import SKIPPED
@@ -143,8 +143,8 @@ def _open(run: Run) -> Again:
 
 def _is_done(state: StepState) -> bool:
     """Whether the step is completed, or skipped by a person or a condition: it is not run again."""
-    undecided = (LEFT_OUT, DENIED, NOBODY_ANSWERED)
-    return state.status in (Status.COMPLETED, Status.SKIPPED) and _code(state) not in undecided
+    undecided = state.is_denied or _code(state) == LEFT_OUT
+    return state.status in (Status.COMPLETED, Status.SKIPPED) and not undecided
 
 
 def _next(run: Run, other: Changed, again: Again, new_id: str, sentence: str, now: datetime) -> Run:

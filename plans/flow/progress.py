@@ -33,7 +33,16 @@ from plansurvive.plans.flow.opened import Opened
 from plansurvive.plans.flow.outline import Node, Outline
 from plansurvive.plans.flow.values import Composer, output_of
 from plansurvive.plans.model import MAX_STEPS, Case, ForEach, Step
-from plansurvive.plans.step_state import DENIED, ITEMS_DENIED, NOBODY_ANSWERED, Outcome, Result, Status, StepState
+from plansurvive.plans.step_state import (
+    DENIALS,
+    DENIED,
+    ITEMS_DENIED,
+    NOBODY_ANSWERED,
+    Outcome,
+    Result,
+    Status,
+    StepState,
+)
 
 MAX_ITEMS = MAX_STEPS
 """Maximum number of items of one `forEach` in one plan; more run as child plans (`mode: plans`)."""
@@ -248,7 +257,7 @@ class Progress:
             return _failed((state.result.code if state.result else None) or NOT_FINISHED, f"finally: {text}", now)
         if body.ok:
             return Outcome(Status.COMPLETED, body.model_copy(update={"timestamp": now}))
-        if body.code in (DENIED, NOBODY_ANSWERED):
+        if body.code in DENIALS:
             return Outcome(Status.SKIPPED, body, opens=False)
         return Outcome(Status.FAILED, body.model_copy(update={"timestamp": now}))
 

@@ -16,6 +16,7 @@ from plansurvive.plans.execution.readiness import ReadinessIndex
 from plansurvive.plans.model import Plan
 from plansurvive.plans.run import PlanStatus, Run, Status
 from plansurvive.plans.run.undone import shown_steps
+from plansurvive.plans.step_state import DENIALS
 from plansurvive.plans.text.safe_text import line
 from plansurvive.plans.views.models import StepView
 from plansurvive.plans.views.progress.closing import UNDO_WORDS, undo_text
@@ -24,7 +25,7 @@ from plansurvive.plans.views.steps.call_text import call_rows
 from plansurvive.plans.views.steps.child import in_words
 from plansurvive.plans.views.steps.listing import root_of
 from plansurvive.plans.views.steps.row import MARKS, row
-from plansurvive.plans.views.steps.standing import Standing, failures, folded_ids, is_inside, top_counts, top_denied
+from plansurvive.plans.views.steps.standing import Standing, failures, folded_ids, is_inside, top_counts, top_denials
 from plansurvive.plans.views.steps.words import inside_line, what
 
 DETAIL_CALLS, DETAIL_CHARACTERS = 5, 6_000
@@ -97,14 +98,11 @@ def _counts(schedule: ReadinessIndex) -> str:
     for name in (*schedule.awaiting, *schedule.recovering, *schedule.expecting):
         if not is_inside(schedule, name):
             number[schedule.run.steps[name].status] -= 1
-    denied, unanswered = top_denied(schedule)
-    number[Status.SKIPPED] = number.get(Status.SKIPPED, 0) - denied - unanswered
+    denials = top_denials(schedule)
+    number[Status.SKIPPED] = number.get(Status.SKIPPED, 0) - denials.total()
     parts = [(number.get(status, 0), status.value) for status in Status]
-    parts += [
-        (denied, "denied"),
-        (unanswered, "unanswered"),
-        *((len(names), f"awaiting {what}") for what, names in _asking(schedule)),
-    ]
+    parts += [(denials[word], word) for word in DENIALS.values()]
+    parts += [(len(names), f"awaiting {what}") for what, names in _asking(schedule)]
     parts += [(len(schedule.expecting), "awaiting event"), (len(schedule.recovering), "awaiting recovery")]
     return ", ".join(f"{count} {name}" for count, name in parts if count)
 

@@ -31,6 +31,7 @@ from plansurvive.client.requests.roots import Roots
 from plansurvive.client.verbs.start import Started
 from plansurvive.features.templates.known import plan_file_of
 from plansurvive.plans.run import ENDED
+from plansurvive.plans.step_state import DONE_WORDS
 
 WAIT = 50.0
 """Seconds that a call waits for its plan: many clients give up on a call after a minute."""
@@ -89,9 +90,7 @@ async def _followed(request: Request, here: Connected, plan: str) -> None:
         async with asyncio.timeout(WAIT):
             async for _ in changes(here.client, plan):
                 view = await runs.brief(here.client, plan)
-                done = sum(
-                    view.counts.get(name, 0) for name in ("completed", "skipped", "failed", "denied", "unanswered")
-                )
+                done = sum(view.counts.get(name, 0) for name in DONE_WORDS)
                 if done > told:
                     told = done
                     total = view.counts.get("total", done)

@@ -15,6 +15,7 @@ from typing import NamedTuple
 from plansurvive.apps.web.graph.folding import FOLD, fold, members
 from plansurvive.apps.web.graph.tree import Node, tree_of
 from plansurvive.plans.run import ENDED
+from plansurvive.plans.step_state import DENIALS
 from plansurvive.plans.text.safe_text import line
 from plansurvive.plans.views.models import PlanView, StepView
 from plansurvive.plans.views.models.records import ToolCallView
@@ -173,7 +174,7 @@ def _group(node: Node, steps: Mapping[str, StepView], scale: _Scale) -> Iterator
     is_open = any(step.started_at and not step.ended_at for step in found)
     end = None if is_open else max((step.ended_at for step in found if step.ended_at), default=None)
     words = [status_word(step) for step in found]
-    worst = next((word for word in ("failed", "denied", "unanswered", "running") if word in words), None)
+    worst = next((word for word in ("failed", *DENIALS.values(), "running") if word in words), None)
     status = worst or ("completed" if words.count("completed") == len(words) else "running")
     done = sum(word in ("completed", "skipped") for word in words)
     says = f"{done:,} of {len(found):,} done, {_length(((end or scale.now) - min(began)).total_seconds())}"

@@ -16,6 +16,7 @@ from rich.table import Table
 from rich.text import Text
 
 from plansurvive.client.live.marks import ASKING, MARKS
+from plansurvive.plans.step_state import DENIALS
 from plansurvive.plans.text.lengths import seconds
 from plansurvive.plans.text.safe_text import line
 from plansurvive.plans.text.spans import left
@@ -57,7 +58,7 @@ def remark(step: BriefStep, stands: Row) -> str:
         return stands.took
     if stands.sign == "failed":
         return stands.code or "failed"
-    return stands.word if stands.sign in ("waiting", "skipped", "denied", "unanswered") or step.never else ""
+    return stands.word if stands.sign in ("waiting", "skipped", *DENIALS.values()) or step.never else ""
 
 
 def _head(view: BriefView, now: datetime) -> RenderableType:
@@ -132,7 +133,7 @@ def _counts(view: BriefView) -> RenderableType:
     waits = Counter(each.awaiting for step in view.steps for each in (step, *step.instances))
     waits["approval"] = len(view.pending) - questions + sum(view.more_pending.values())
     asking = Counter(step.status.value for step in view.steps if step.awaiting and not step.closes)
-    for status in ("running", "completed", "failed", "skipped", "denied", "unanswered", "ready", "blocked", "pending"):
+    for status in ("running", "completed", "failed", "skipped", *DENIALS.values(), "ready", "blocked", "pending"):
         number = counts.get(status, 0) - asking[status]
         if number:
             text.append(" · " if text else "").append(f"{number} {status}", MARKS[status][1])

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 from plansurvive.plans.large_value import Part
-from plansurvive.plans.step_state import Status, StepState
+from plansurvive.plans.step_state import DENIALS, Status, StepState
 
 ITEMS = "items"
 """Name of the list in the value of a batch's child plan."""
@@ -55,7 +55,7 @@ def has_denied(state: StepState) -> bool:
     child = state.child
     found = child is not None and child.report is not None and (child.large is not None or child.value is not None)
     counts = child.report.counts if child and child.report else {}
-    return found and bool(counts.get("denied") or counts.get("unanswered"))
+    return found and any(counts.get(word) for word in DENIALS.values())
 
 
 def failures_of(names: Iterable[str], steps: Mapping[str, StepState]) -> Failures:

@@ -68,9 +68,7 @@ def card(run: Run, step: Step) -> Card:
     kind = QUESTION if state.wants_answer else next(iter(state.proposal or {}), "approval")
     found = _shown(run, step, state.asked or run.args_of(step))
     found |= {} if kind == QUESTION else _why(run, step, upcoming(run, step).call._replace(args=found["args"]))
-    if kind == "approval" and (consents := run.views.consents(run, step)):
-        found["consents"] = consents
-        found["reasons"] = [*found["reasons"], *(each.text for each in consents)]
+    found = run.views.card(run, step, found) if kind == "approval" else found
     if kind == "approval" and (undo := undo_consent.undo_call(run, step)) is not None:
         found["undo"] = {"tool": undo.tool, "args": undo.args}
     since = (state.proposal or {}).get("since") or state.changes[-1].time

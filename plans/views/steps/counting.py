@@ -17,14 +17,11 @@ from plansurvive.plans.flow.ids import inner_id
 from plansurvive.plans.flow.opened import Opened
 from plansurvive.plans.flow.outline import Node
 from plansurvive.plans.run import DONE, Run, Status, StepState
+from plansurvive.plans.step_state import DENIALS
 from plansurvive.plans.views.models.nested import InsideView
 from plansurvive.plans.views.steps.row import status_word
 
-DENIED: Final = "denied"
-"""The word for a skipped step that a person denied."""
-UNANSWERED: Final = "unanswered"
-"""The word for one whose approval no decision came for in time."""
-STATUS_WORDS: Final = (*(status.value for status in Status), DENIED, UNANSWERED)
+STATUS_WORDS: Final = (*(status.value for status in Status), *DENIALS.values())
 """The words that `status_word` returns, in the order in which they are counted."""
 PEOPLE: Final = frozenset(("approval", "answer"))
 """What a person is awaited for; it comes before other things that are awaited in the same item."""

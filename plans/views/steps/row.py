@@ -12,8 +12,8 @@ from datetime import datetime
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from plansurvive.plans.run import DENIED, NOBODY_ANSWERED, Decision, Status, StepState
-from plansurvive.plans.step_state import Answered
+from plansurvive.plans.run import Decision, Status, StepState
+from plansurvive.plans.step_state import DENIALS, Answered
 from plansurvive.plans.text.lengths import seconds
 from plansurvive.plans.views.models import BriefStep, DecisionView, StepView
 from plansurvive.plans.views.models.live import attempt_text
@@ -21,12 +21,10 @@ from plansurvive.plans.views.steps.child import in_words
 from plansurvive.plans.views.steps.words import inside_line
 
 MARKS: Mapping[str, str] = MappingProxyType({
-    "completed": "✓", "failed": "✗", "running": ">", "skipped": "-", "denied": "-", "unanswered": "-", "waiting": "?",
-    "ready": " ", "blocked": " ", "pending": " ",
+    "completed": "✓", "failed": "✗", "running": ">", "skipped": "-", **dict.fromkeys(DENIALS.values(), "-"),
+    "waiting": "?", "ready": " ", "blocked": " ", "pending": " ",
 })  # fmt: skip
 """Marks of the text display, by `Row.sign`."""
-_SKIPPED_BY = MappingProxyType({DENIED: "denied", NOBODY_ANSWERED: "unanswered"})
-"""Words of steps that are skipped as a decision was against them, or as none came."""
 
 
 class Row(NamedTuple):
@@ -146,7 +144,7 @@ def percent(step: BriefStep, now: datetime) -> int | None:
 def status_word(step: StepState | StepView | BriefStep) -> str:
     """The status of a step in a word; `denied` and `unanswered` are not just `skipped`."""
     code = step.result.code if step.status is Status.SKIPPED and step.result is not None else None
-    return _SKIPPED_BY.get(code or "", step.status.value)
+    return DENIALS.get(code or "", step.status.value)
 
 
 def shortened(value: Any, room: int, indent: int | None = None) -> tuple[str, int]:

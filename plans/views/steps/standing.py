@@ -66,13 +66,12 @@ def top_counts(schedule: ReadinessIndex) -> Counter[Status]:
     return schedule.counts - schedule.containers.nested
 
 
-def top_denied(schedule: ReadinessIndex) -> tuple[int, int]:
-    """How many steps of the plan a person denied, and how many nothing was decided about in time; none inside them."""
-    if not schedule.run.opened or not schedule.denied:
-        return schedule.denied - schedule.unanswered, schedule.unanswered
-    states = [schedule.run.steps[step.id] for step in schedule.run.plan.steps]
-    unanswered = sum(state.is_unanswered for state in states)
-    return sum(state.is_denied for state in states) - unanswered, unanswered
+def top_denials(schedule: ReadinessIndex) -> Counter[str]:
+    """How many steps of the plan were denied, by word; none inside them."""
+    if not schedule.run.opened or not schedule.denials:
+        return schedule.denials
+    states = (schedule.run.steps[step.id] for step in schedule.run.plan.steps)
+    return Counter(denial for state in states if (denial := state.denial))
 
 
 def is_inside(schedule: ReadinessIndex, step_id: str) -> bool:

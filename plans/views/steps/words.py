@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from plansurvive.plans.model import Step
+from plansurvive.plans.step_state import DENIALS
 from plansurvive.plans.text.safe_text import line
 from plansurvive.plans.views.models.nested import InsideView
 
-_ORDER = ("completed", "running", "skipped", "failed", "denied", "unanswered")
+_ORDER = ("completed", "running", "skipped", "failed", *DENIALS.values())
 _WORDS = {"completed": "done"}
 
 

@@ -135,9 +135,9 @@ async def test_the_defaults_of_a_plan_say_who_approves_and_not_that_it_asks(
 def test_views_say_whom_the_plan_wants_before_anybody_is_asked_by_the_worker() -> None:
     found = run(approval=BOTH)
     step = found.plan.steps[0]
-    assert IN_VIEWS.consents is not None
+    assert IN_VIEWS.card is not None
     assert IN_VIEWS.details is not None
-    [shown] = IN_VIEWS.consents(found, step)
+    [shown] = IN_VIEWS.card(found, step)["consents"]
     assert (shown.by, shown.count, shown.missing) == (["ann", "group:ops"], 2, 2)
     assert shown.text == "the plan itself: 2 of ann, group:ops, no author"
     assert IN_VIEWS.details("p", step, found.steps["s"]) == [f"Approval: {shown.text}"]
