@@ -19,8 +19,12 @@ NextRun = Callable[[Client, str, datetime, str], Awaitable[Started]]
 class Continued(NamedTuple):
     """How an ended run is continued."""
 
-    by: str | None
-    """Who resumes it; None: steps of it run again."""
+    by: str
+    """Who resumes it, or has steps of it run again."""
+    reruns: bool
+    """Steps of it run again."""
+    verified: bool
+    """A page's login vouches for who does it."""
     is_changed: bool
     """With other arguments or limits."""
     waivers: bool
@@ -29,8 +33,10 @@ class Continued(NamedTuple):
     """The absolute path of the directory to work in, if another one."""
 
     def begun(self, run: Run) -> Run:
-        """The new run where it is to work, and without waivers unless a person continues it."""
+        """The new run where it is to work, who continues it, and without waivers unless a person does."""
         new = placed(run, self.workspace)
+        options = new.options.model_copy(update={"continued_by": self.by[:200], "vouched": self.verified or None})
+        new = new.model_copy(update={"options": options})
         return new if self.waivers else unwaived(new)
 
 

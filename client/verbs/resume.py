@@ -62,12 +62,14 @@ async def resume(
     *,
     waivers: bool = True,
     workspace: str | None = None,
+    verified: bool = False,
 ) -> Started:
     """Continue an ended plan in a new run: failed, blocked and unstarted steps run, the others keep their results.
 
     The new run has an id of its own (`x-r2`), returned in `plan_id`. `changes` are of its steps that run, or of the
     plan's budget. Also resumes agents, without changes. `waivers`: False if no person continues it, as in `unwaived`.
     `workspace`: the absolute path of the directory to work in, whichever directory it was before (`rerun` too).
+    `verified`: a page's login vouches for `by`.
     Raises Refused: NOT_ENDED, ALREADY_RESUMED (continue the later
     run instead), NOTHING_TO_DO, TOO_MANY_RUNS, UNKNOWN_STEP, TOO_LATE, BAD_EDIT, NOT_A_PLAN.
     """
@@ -80,10 +82,7 @@ async def resume(
         client,
         plan,
         lambda run, new_id, now: resumption.resumed(run, new_id, now, by, changes),
-        by,
-        is_changed=bool(changes),
-        waivers=waivers,
-        workspace=workspace,
+        Continued(by, False, verified, bool(changes), waivers, workspace),
     )
 
 
@@ -97,26 +96,26 @@ async def rerun(
     by: str = "",
     waivers: bool = True,
     workspace: str | None = None,
+    verified: bool = False,
 ) -> Started:
     """Run a step of an ended plan again in a new run: with all its dependents (`start_at`) or alone (`only`).
 
-    Exactly one of the two is given. `changes` replace arguments in the new run. `waivers` as for `resume`. Raises
-    Refused: BAD_USAGE, NOT_ENDED, UNKNOWN_STEP, BAD_EDIT, NOT_DONE (`only` needs the results of its dependencies), and
-    NOT_A_PLAN for an agent.
+    Exactly one of the two is given. `changes` replace arguments in the new run. `waivers` and `verified` as for
+    `resume`. Raises Refused: BAD_USAGE, NOT_ENDED, UNKNOWN_STEP, BAD_EDIT, NOT_DONE (`only` needs the results of its
+    dependencies), and NOT_A_PLAN for an agent.
     """
     if (start_at is None) == (only is None):
         raise Refused(
             "name either the step to start from (--from STEP) or the only step to run (--only STEP)", "BAD_USAGE"
         )
+    how = Continued(by, True, verified, False, waivers, workspace)
     if only is not None:
         return await _new_run(
-            client, plan, lambda run, new_id, now: rerun_only(run, only, new_id, now, by, changes), waivers=waivers,
-            workspace=workspace,
-        )  # fmt: skip
+            client, plan, lambda run, new_id, now: rerun_only(run, only, new_id, now, by, changes), how
+        )
     return await _new_run(
-        client, plan, lambda run, new_id, now: rerun_from(run, start_at or "", new_id, now, by, changes),
-        waivers=waivers, workspace=workspace,
-    )  # fmt: skip
+        client, plan, lambda run, new_id, now: rerun_from(run, start_at or "", new_id, now, by, changes), how
+    )
 
 
 async def links(client: Client, plan: str) -> Links:
@@ -141,18 +140,9 @@ async def _later_children(client: Client, child: str, plan: str, step_id: str) -
     return found
 
 
-async def _new_run(
-    client: Client,
-    plan: str,
-    make: Callable[[Run, str, datetime], Run],
-    by: str | None = None,
-    *,
-    is_changed: bool = False,
-    waivers: bool = True,
-    workspace: str | None = None,
-) -> Started:
+async def _new_run(client: Client, plan: str, make: Callable[[Run, str, datetime], Run], how: Continued) -> Started:
     description = await _ended(client, plan)
-    state, how = await ask(client, plan, "state"), Continued(by, is_changed, waivers, workspace)
+    state = await ask(client, plan, "state")
     begin = next_of_features(state, how) or await _next_of_plan(client, state, make, how)
     base = base_id(plan_id(plan))
     taken = [name async for name, _ in _runs(client, base)]
@@ -168,12 +158,12 @@ async def _next_of_plan(
     client: Client, state: Any, make: Callable[[Run, str, datetime], Run], how: Continued
 ) -> NextRun:
     run, rules = await undone_since(client, read_run(state)), rules_of_features()
-    if how.by is not None:
+    if not how.reruns:
         run.agents = run.agents | await unfinished(client, run)
 
     async def begin(client: Client, new_id: str, now: datetime, queue: str) -> Started:
         new = how.begun(make(caught_up(run, rules, now), new_id, now))
-        parts = rules.parts_for_next(run, rerun=how.by is None)
+        parts = rules.parts_for_next(run, rerun=how.reruns)
         new.options = new.options.model_copy(update={"parts": parts})
         return await start_run(client, new, queue)
 

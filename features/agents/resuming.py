@@ -28,7 +28,7 @@ def next_run(state: Any, how: Continued) -> NextRun | None:
         return None
     if how.is_changed:
         raise Refused("an agent is resumed as it is: --set is for plans", "NOT_A_PLAN")
-    if how.by is None:
+    if how.reruns:
         raise Refused("an agent's steps cannot be rerun; continue the agent with `plan resume`", "NOT_A_PLAN")
     agent, by = AgentRun.model_validate(state), how.by
     if agent.end == "completed":

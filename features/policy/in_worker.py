@@ -20,7 +20,8 @@ from plansurvive.features.policy.judging import Asker, Judged
 from plansurvive.features.policy.llm_judge import LONGEST, LlmJudge
 from plansurvive.features.policy.model import JudgedCall, Ruling
 from plansurvive.features.policy.policy_file import people_of
-from plansurvive.features.policy.resolving import command_of, path_arguments, real_path
+from plansurvive.features.policy.resolving import Shape, real_path
+from plansurvive.features.policy.rule import MOST_REMEMBERED
 from plansurvive.features.policy.ruling import ASKS, Rulings
 from plansurvive.plans.activity_io import JUDGE_CALL, Call, CallToJudge, CheckRequest, Return
 from plansurvive.plans.model import ToolSpec
@@ -34,17 +35,24 @@ class Judge(Layer):
 
     def __init__(self, rulings: Rulings) -> None:
         self._rulings = rulings
+        self._shapes = dict[str, Shape]()
 
     async def judged(self, tool: Tool, context: ToolContext, args: Mapping[str, Any]) -> Call:
         """The call, approved if the policy allows it. Raises ToolError (POLICY_DENIED, APPROVAL_REQUIRED) and Waits."""
-        call = context.call
-        said = call.part(JudgedCall) if JudgedCall.feature in call.parts else None
+        call, spec = context.call, tool.spec
         policy, problem = now = self._rulings.now()
-        names = tuple(said.names) if said else None
-        is_ruled = policy is not None and bool(policy.of_tool(tool.spec.name, names).rules)
-        if not (problem or is_ruled or (said and (said.asks or said.wants))):
-            return call  # before what a policy would look at is put together
-        found = _judged(tool.spec, context, args, said)
+        told = call.parts.get(JudgedCall.feature)
+        # First what is cheap: most calls are of tools that no rule is about, or differ from all of its rules.
+        is_open = bool(problem) or _says_more(told)
+        if not is_open and (policy is None or not policy.of_tool(spec.name).rules):
+            return call
+        said = call.part(JudgedCall) if told is not None else None
+        selection = policy.of_tool(spec.name, tuple(said.names) if said else None) if policy is not None else None
+        if not is_open and (selection is None or not selection.rules):
+            return call
+        found = self._judged(spec, context, args, said)
+        if not is_open and selection is not None and not selection.of(found):
+            return call
         ruling, error = await self._rulings.of(
             found, said, key=call.key, approved=call.approved, again=context.again, now=now
         )
@@ -60,6 +68,30 @@ class Judge(Layer):
         if (ruling := attempt.context.left.get(Ruling.feature)) is not None:
             attempt.parts[Ruling.feature] = ruling
         return value
+
+    def _judged(self, spec: ToolSpec, context: ToolContext, args: Mapping[str, Any], said: JudgedCall | None) -> Judged:
+        shape = self._shapes.get(spec.name)
+        if shape is None or shape.spec is not spec:
+            if len(self._shapes) >= MOST_REMEMBERED:
+                self._shapes.clear()
+            shape = self._shapes[spec.name] = Shape.of(spec)
+        return Judged(
+            spec.name,
+            args,
+            shape.command,
+            {
+                name: real_path(context.workspace.root, path)
+                for name in shape.paths
+                if isinstance(path := args.get(name), str)
+            },
+            frozenset([name for name, value in args.items() if isinstance(value, StoredText)]),
+            Asker.of(said),
+        )
+
+
+def _says_more(told: object) -> bool:
+    """Whether a call asks whatever the rules say: without a policy, or as its plan wants. Before it is parsed."""
+    return told is not None and (not isinstance(told, dict) or bool(told.get("asks") or told.get("wants")))
 
 
 class StepJudge:
@@ -82,17 +114,6 @@ class StepJudge:
             left = {"parts": {Ruling.feature: ruling.model_dump(mode="json", exclude_defaults=True)}}
             raise ApplicationError(error.message, left, type=error.code, non_retryable=True)
         return Return(duration=0.0, parts={Ruling.feature: ruling} if ruling.decide else {})
-
-
-def _judged(spec: ToolSpec, context: ToolContext, args: Mapping[str, Any], said: JudgedCall | None) -> Judged:
-    return Judged(
-        spec.name,
-        args,
-        command_of(spec),
-        {name: real_path(context.workspace.root, args[name]) for name in path_arguments(spec, args)},
-        frozenset(name for name, value in args.items() if isinstance(value, StoredText)),
-        Asker.of(said),
-    )
 
 
 class Worker(InWorker):

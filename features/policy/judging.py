@@ -18,8 +18,10 @@ from functools import cached_property
 from typing import Any
 from urllib.parse import urlsplit
 
-from plansurvive.features.policy.model import JudgedCall
+from plansurvive.features.policy.consent import person_of
+from plansurvive.features.policy.model import JudgedCall, Spoken
 from plansurvive.features.policy.patterns import Pattern
+from plansurvive.features.policy.policy_file import known_of
 from plansurvive.features.policy.rule import COMMAND, Compiled, Condition, Decide, Policy, Rule
 from plansurvive.features.policy.shell_words import Commands, Words, commands_of
 
@@ -39,11 +41,18 @@ class Asker:
     """It is proven that they did."""
     origin: str = "person"
     """Who chose the call: person, llm, agent; empty: not known."""
+    started: Spoken | None = None
+    """Who started the plan, with a key that may prove it."""
 
     @classmethod
     def of(cls, said: JudgedCall | None) -> Asker | None:
         """What a plan says of itself with a call; None: nothing, as it was begun before its worker had a policy."""
-        return cls(tuple(said.names), said.starter, False, said.origin) if said else None
+        return cls(tuple(said.names), said.starter, False, said.origin, said.started) if said else None
+
+    def who_started(self, policy: Policy) -> tuple[str, bool]:
+        """The person of the policy who started the plan, or the name; and whether that is proven."""
+        proven = "" if self.started is None else person_of(self.started, known_of(policy))
+        return (proven, True) if proven else (policy.person(self.starter), self.is_proven)
 
 
 @dataclass(frozen=True)
@@ -61,6 +70,8 @@ class Judged:
     """Arguments whose values are not known here."""
     asker: Asker | None = None
     """None: not known."""
+    texts: dict[str, tuple[list[str], bool]] = field(default_factory=dict, init=False, compare=False)
+    """By argument, what patterns are compared with, and whether a path in it climbs; filled as rules ask."""
 
     @cached_property
     def commands(self) -> Commands:
@@ -69,11 +80,6 @@ class Judged:
         if self.command in self.unknown or not isinstance(text, str):
             return Commands((), (), "the command is not known here")
         return commands_of(text)
-
-    @cached_property
-    def texts(self) -> dict[str, tuple[list[str], bool]]:
-        """By argument, what patterns are compared with, and whether a path in it climbs; filled as rules ask."""
-        return {}
 
     def texts_of(self, name: str, value: Any) -> tuple[list[str], bool]:
         """What patterns are compared with of an argument with this value, and whether a path in it climbs."""
@@ -84,24 +90,31 @@ class Judged:
             found = self.texts[name] = texts, climbs
         return found
 
-    def known(self, name: str) -> tuple[Sequence[str] | None, Any]:
+    def known_value(self, name: str) -> tuple[Any, bool]:
+        """See `rule.Known`."""
+        if name in self.unknown:
+            return None, False
+        value = self.args.get(name)
+        return (None if value is MISSING else value), True
+
+    def known_texts(self, name: str) -> Sequence[str] | None:
         """See `rule.Known`; of COMMAND, of what the shell command runs."""
         argument = name or self.command
-        if argument in self.unknown:
-            return None, None
-        value = self.args.get(argument) if argument else None
-        if value is None or value is MISSING:
-            return (), None
+        value, is_known = self.known_value(argument)
+        if not is_known:
+            return None
+        if not argument or value is None:
+            return ()
         if name == COMMAND:
             commands = self.commands
             if commands.why or commands.hidden:
-                return None, value
-            return [*commands.variants, *(words.text for words in commands.simple)], value
+                return None
+            return [*commands.variants, *(words.text for words in commands.simple)]
         texts, climbs = self.texts_of(name, value)
         real = self.paths.get(name, "")
         if climbs or real is None:
-            return None, value
-        return [real, *texts, *(text.removeprefix("./") for text in texts)], value
+            return None
+        return [real, *texts, *(text.removeprefix("./") for text in texts)]
 
 
 @dataclass(frozen=True)
@@ -143,7 +156,7 @@ def judge(policy: Policy, call: Judged, settled: Collection[str] = ()) -> Verdic
     """
     answers = [
         (each, answer)
-        for each in policy.of_tool(call.tool, None if call.asker is None else call.asker.plan).of(call.known)
+        for each in policy.of_tool(call.tool, None if call.asker is None else call.asker.plan).of(call)
         if (answer := _fits(policy, each, call)) is not _NO
     ]
     if not answers:
@@ -241,11 +254,12 @@ def _of_asker(policy: Policy, each: Compiled, asker: Asker | None) -> Iterator[_
         yield _yes(asker.origin in rule.origin)
     if rule.starter is not None:
         named = {policy.person(name) for name in policy.written.members(rule.starter)}
-        fits = bool(asker.starter) and policy.person(asker.starter) in named
+        starter, is_proven = asker.who_started(policy)
+        fits = bool(starter) and starter in named
         # Whoever starts a plan may say any name: that is no reason to let something through.
-        if fits and rule.decide == "allow" and not asker.is_proven:
+        if fits and rule.decide == "allow" and not is_proven:
             yield f"it is not proven that {asker.starter} started the plan"
-        elif not fits and rule.decide != "allow" and not asker.is_proven:
+        elif not fits and rule.decide != "allow" and not is_proven:
             yield "it is not proven who started the plan"
         else:
             yield _yes(fits)

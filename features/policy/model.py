@@ -122,6 +122,7 @@ class JudgedCall(Part):
     asks: bool = Field(default=False, description="Without a policy, a person would have to approve it first.")
     names: list[str] = Field(default_factory=list, description="What the plan is called: its title, its id.")
     starter: str = Field(default="", max_length=200, description="Who started the plan, as they said.")
+    started: Spoken | None = Field(default=None, description="The same with what proves it; none: nothing does.")
     origin: Literal["", "person", "llm", "agent"] = Field(
         default="", description="Who chose the call; empty: not known."
     )
@@ -140,7 +141,9 @@ def kept_as(hash: str) -> str:
 
 
 JUDGED_STEPS = ("agent", "plan")
-"""The tools of such steps."""
+"""Tools whose steps are judged by an activity of the policy, as no activity of their own makes them."""
+NO_CALLS = ("ask", "wait_for", "sleep")
+"""Tools whose steps make no call: the workflow itself carries them out, and no rule is asked about them."""
 
 
 class Judgement(Value):

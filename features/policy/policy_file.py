@@ -20,7 +20,7 @@ from typing import Any, get_args
 from pydantic import BaseModel, ValidationError
 
 from plansurvive.features.policy import patterns
-from plansurvive.features.policy.model import KEY, Delegated, Known, People, Term, Terms
+from plansurvive.features.policy.model import KEY, NO_CALLS, Delegated, Known, People, Term, Terms
 from plansurvive.features.policy.rule import (
     GROUP,
     Compiled,
@@ -49,8 +49,6 @@ SETTING = "PLANS_POLICY"
 MAY_DO = "let calls be made that no person decided about"
 """What others could do who may change the file."""
 _OF_ASK = ("by", "count", "not_author", "expires", "override", "judge")
-_NOT_JUDGED = ("ask", "wait_for", "sleep")
-"""Tools that the workflow runs itself."""
 _MODELS: dict[str, type[BaseModel]] = {"rule": Rule, "people": Person, "delegation": Delegation}
 _ELSEWHERE = {"match": "tool", "tools": "tool", "commands": "command", "action": "decide", "effect": "decide",
               "verdict": "decide", "approvers": "by", "users": "people", "hosts": "host", "rules": "rule",
@@ -167,8 +165,11 @@ def terms_of(policy: Policy, names: Collection[str], wants: Sequence[Term] = ())
         for rule in rules
     ]  # fmt: skip
     terms += [each.model_copy(update={"by": sorted(policy.written.members(tuple(each.by)))}) for each in wants]
-    if not any(each.demands for each in terms):
-        return None
+    return known_of(policy, terms) if any(each.demands for each in terms) else None
+
+
+def known_of(policy: Policy, terms: Sequence[Term] = ()) -> Terms:
+    """The people, pages and delegations of a policy, with what some rules want."""
     written = policy.written
     people = {
         name: Known(key=_hexadecimal(each.key) if each.key else "", logins=list(each.logins))
@@ -176,7 +177,7 @@ def terms_of(policy: Policy, names: Collection[str], wants: Sequence[Term] = ())
     }
     pages = {name: _hexadecimal(key) for name, key in written.pages.items()}
     given = [Delegated.model_validate(each.model_dump(by_alias=True)) for each in written.delegation]
-    return Terms(rules=terms, people=people, pages=pages, delegations=given)
+    return Terms(rules=list(terms), people=people, pages=pages, delegations=given)
 
 
 def _hexadecimal(key: str) -> str:
@@ -255,10 +256,11 @@ def _problems(written: Written) -> Iterator[tuple[tuple[str | int, ...], str]]:
             if rule.count > len(members):
                 yield (*at, "count"), f"`by` names {len(members)} people; name more, or ask for fewer"
         for tool in rule.tool:
-            if tool in _NOT_JUDGED:
+            if tool in NO_CALLS:
                 yield (
                     (*at, "tool"),
-                    f"calls of {tool} are not judged: it is not an activity; write rules for what it does",
+                    f"a step of {tool} makes no call, so no rule is asked about it; remove {tool!r}, and write rules"
+                    " for the steps behind it",
                 )
         given = [key for key in _OF_ASK if key in rule.model_fields_set]
         for key in given:

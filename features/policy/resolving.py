@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,23 @@ from plansurvive.plans.model import ToolSpec
 
 PATHS = ("path", "cwd")
 """Arguments that the built-in tools open below the workspace; a tool of one's own that has them opens them so, too."""
+
+
+@dataclass(frozen=True)
+class Shape:
+    """What of a tool's arguments matters, found once for a tool."""
+
+    spec: ToolSpec
+    command: str
+    """The argument that is a shell command; empty: there is none."""
+    paths: tuple[str, ...]
+    """Those that name a place in the workspace, if they are given."""
+
+    @classmethod
+    def of(cls, spec: ToolSpec) -> Shape:
+        """That of a tool."""
+        known = spec.args_schema.get("properties", {})
+        return cls(spec, command_of(spec), tuple(name for name in PATHS if name in known))
 
 
 def path_arguments(spec: ToolSpec, args: Mapping[str, Any]) -> list[str]:

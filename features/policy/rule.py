@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -136,12 +137,13 @@ class Compiled:
 
 
 class Known(Protocol):
-    """What is known of an argument of a call: the texts that patterns are compared with, and its value.
+    """What is known of the arguments of a call."""
 
-    No texts and None: it is not given. None in place of texts: any pattern may fit, or it is not known.
-    """
+    def known_texts(self, name: str, /) -> Sequence[str] | None:
+        """What patterns are compared with; none: it is not given. None: any pattern may fit, or it is not known."""
 
-    def __call__(self, name: str, /) -> tuple[Sequence[str] | None, Any]: ...
+    def known_value(self, name: str, /) -> tuple[Any, bool]:
+        """Its value, None if it is not given; and whether it is known."""
 
 
 class Selection:
@@ -155,8 +157,11 @@ class Selection:
         self._always = list[int]()
         self._by_text: dict[str, dict[str, list[int]]] = {}
         self._by_number: dict[str, list[tuple[float, int]]] = {}
+        """By argument, the largest number that each rule about it lets it be, in their order."""
         for index, each in enumerate(self.rules):
             self._enter(index, each)
+        for limits in self._by_number.values():
+            limits.sort()
         self._lengths = {name: sorted({len(text) for text in found}) for name, found in self._by_text.items()}
 
     def _enter(self, index: int, each: Compiled) -> None:
@@ -177,7 +182,7 @@ class Selection:
             return self.rules
         found = set(self._always)
         for name, begins in self._by_text.items():
-            texts, _ = known(name)
+            texts = known.known_texts(name)
             if texts is None:
                 found.update(index for each in begins.values() for index in each)
                 continue
@@ -185,11 +190,14 @@ class Selection:
                 for length in self._lengths[name]:
                     found.update(begins.get(text[:length], ()))
         for name, limits in self._by_number.items():
-            texts, value = known(name)
-            is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
-            if texts is None or value is not None:
-                found.update(index for most, index in limits if not is_number or value <= most)
-        return [self.rules[index] for index in sorted(found)]
+            value, is_known = known.known_value(name)
+            if is_known and value is None:
+                continue
+            is_number = isinstance(value, (int, float)) and not isinstance(value, bool) and value == value  # no NaN
+            begin = bisect_left(limits, (value, -1)) if is_known and is_number else 0
+            if begin < len(limits):
+                found.update(index for _, index in limits[begin:])
+        return [self.rules[index] for index in sorted(found)] if found else ()
 
 
 @dataclass(frozen=True)

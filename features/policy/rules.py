@@ -6,6 +6,7 @@ the step start: no waiver, no remembered approval, no time limit.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Any, Literal
 
@@ -63,7 +64,8 @@ def authors_of(run: Run) -> list[Spoken]:
     above = run.options.known_part(Origin) or Origin()
     found = list(above.authors)
     if run.starter != ABOVE:
-        found.append(Spoken(**spoken(run, run.options.by, run.starter, verified=run.options.vouched is True)))
+        by = run.options.continued_by if run.resumes else ""
+        found.append(Spoken(**spoken(run, by or run.options.by, run.starter, verified=run.options.vouched is True)))
     found += [
         Spoken(**spoken(run, each.by, each.signed, verified=each.verified))
         for each in run.revisions
@@ -124,6 +126,7 @@ def _extend(run: Run, step: Step, call: Call) -> JudgedCall | None:
         asks=spec.judged and not call.approved and spec.asks_by_default(call.args, carries(run, step)),
         names=[name for name in (run.plan.title, run.plan.id) if name],
         starter=run.options.by,
+        started=_starter(run),
         origin=origin_of(run, step),
         spent=_is_spent(run),
         decided=decided,
@@ -132,6 +135,13 @@ def _extend(run: Run, step: Step, call: Call) -> JudgedCall | None:
         # Also before a rule has asked: an approval that was made earlier counts only if it is no author's.
         authors=authors_of(run)[:200] if asked or decided else [],
     )
+
+
+def _starter(run: Run) -> Spoken | None:
+    """Who started the plan, if a key proves it. That of a run which continues another one proves who continues it."""
+    if not run.starter or run.starter == ABOVE or run.resumes:
+        return None
+    return Spoken(**spoken(run, run.options.by, run.starter, verified=run.options.vouched is True))
 
 
 def _asked(run: Run) -> dict[str, Asked]:
@@ -175,6 +185,13 @@ def people_of(run: Run, step: Step, term: Term) -> dict[str, str]:
     found = who_may(asked.terms, term, votes, authors_of(run), state.changes[-1].time)
     known = asked.terms.people
     return found | {login: why for name, why in found.items() if name in known for login in known[name].logins}
+
+
+def logins_of(run: Run, step: Step, names: Sequence[str]) -> dict[str, list[str]]:
+    """By person of the policy among these names, the logins by which a page knows them."""
+    asked = _asked(run).get(step.id)
+    people = asked.terms.people if asked else {}
+    return {name: people[name].logins for name in names if name in people and people[name].logins}
 
 
 def _decided(run: Run, step: Step, decision: Decision) -> Decision:

@@ -139,11 +139,15 @@ class _Signing(OutboundInterceptor):
 
     def _of_start(self, message: Mapping[str, Any]) -> tuple[Ed25519PrivateKey, str] | None:
         """With which key a start is signed, by its options; those of a run that it continues are of the first one."""
-        if message.get("run") is not None:
-            return self._keys.of({}, self._keys.own.person and self._keys.own.person.name)
-        given = message.get("options")
+        run, agent = message.get("run"), message.get("agent")
+        if isinstance(agent, Mapping):  # one that continues
+            run = agent.get("run")
+        given = (run if isinstance(run, Mapping) else message).get("options")
         options = given if isinstance(given, Mapping) else {}
-        return self._keys.of({"via": "web"} if options.get("vouched") is True else {}, options.get("by"))
+        if options.get("vouched") is True:
+            return self._keys.of({"via": "web"}, None)
+        person = self._keys.own.person
+        return self._keys.of({}, options.get("by") if run is None else person and person.name)
 
     async def signal_workflow(self, input: SignalWorkflowInput) -> None:
         """Sign a decision that is sent as a signal."""

@@ -155,6 +155,7 @@ def _next(run: Run, other: Changed, again: Again, new_id: str, sentence: str, no
     new.options = run.options.model_copy(
         update={
             "review": False,
+            "continued_by": "",
             "vouched": None,
             "directories": {**run.options.directories, **run.facts.directories},
         }

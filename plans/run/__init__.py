@@ -111,8 +111,10 @@ class Options(Parted, Value):
     review: bool = Field(default=False, description="Wait for `begin` before the first step.")
     inputs: dict[str, Any] = Field(default_factory=dict, description="Values of the plan's inputs.")
     by: str = Field(default="", max_length=200, description="Who started it.")
+    continued_by: str = Field(default="", max_length=200, description="Who resumes or reruns it, in this run.")
     vouched: bool | None = Field(
-        default=None, description="A page's login vouches for that; counts only if the page's own key has signed it."
+        default=None,
+        description="A page's login vouches for who begins this run; counts only if the page's own key has signed it.",
     )
     waivers: bool = Field(default=True, description="False: no person read the plan, so what it waives does not count.")
     split: dict[str, Any] | None = Field(

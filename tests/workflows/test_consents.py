@@ -187,6 +187,56 @@ async def test_a_login_of_the_page_proves_who_started_a_plan_there(
         assert (await plan.ended())["status"] == "completed"
 
 
+@pytest.mark.parametrize("vouched", [True, False])
+async def test_a_login_of_the_page_proves_who_resumes_a_plan_there(
+    idle: Plans, make_worker: MakeWorker, policy: Policy, ann: Desk, bob: Desk, cara: Desk, page: Desk, vouched: bool
+) -> None:
+    """Control: without a login it could be anybody, and then one more person must approve."""
+    policy.rule("not_author = true")
+    async with make_worker():
+        first = await begun(idle, cara)
+        await runs.interrupt(idle.client, first.id)
+        await first.ended()
+        again = await runs.resume(page.client, first.id, "ann@example.org", verified=vouched)
+        plan = Started(idle.client, again.workflow_id)
+        assert (await pending(plan))["consents"][0]["missing"] == (1 if vouched else 2)
+        assert await refused(plan, cara) == "MAY_NOT_DECIDE", "the first run was hers"
+        if vouched:
+            assert await refused(plan, ann) == "MAY_NOT_DECIDE"
+        assert (await approve(plan, bob)).missing == (0 if vouched else 1)
+        if not vouched:
+            await approve(plan, ann)
+        assert (await plan.ended())["status"] == "completed"
+
+
+@pytest.mark.parametrize("terms", ["rule", "step", "plan"])
+@pytest.mark.parametrize("tool", ["work", "plan", "agent"])
+async def test_whoever_says_who_must_approve_is_heard_before_any_step_that_is_judged(
+    idle: Plans, make_worker: MakeWorker, policy: Policy, ann: Desk, bob: Desk, tool: str, terms: str
+) -> None:
+    """Kind of step by source of the terms. Of those that are not judged: `tests/features/policy/test_plan_terms`."""
+    policy.rule('by = ["ann"]' if terms == "rule" else "", tool=tool)
+    args = {"work": {"name": "w"}, "plan": {"steps": [work("inside")]}, "agent": {"objective": "do it"}}[tool]
+    says = {"approval": {"by": "ann"}}
+    plan_file = {
+        "steps": [{"id": "w", "tool": tool, "args": args, **(says if terms == "step" else {})}],
+        "defaults": says if terms == "plan" else {},
+    }
+    async with make_worker():
+        options = Options(workspace=str(idle.workspace), by="bob")
+        started = await runs.start(bob.client, plan_file, options=options, queue=idle.queue)
+        plan = Started(idle.client, started.workflow_id)
+        assert [each["by"] for each in (await pending(plan))["consents"] if each["by"]] == [["ann"]]
+        assert await refused(plan, bob) == "MAY_NOT_DECIDE"
+        assert idle.ledger == []
+        if tool == "agent":
+            await plan.deny("w")
+        else:
+            assert (await approve(plan, ann)).missing == 0
+        await plan.ended()
+    assert {row[1] for row in idle.ledger} == {"work": {"w"}, "plan": {"inside"}, "agent": set()}[tool]
+
+
 async def test_a_decision_is_withdrawn_until_it_is_used(
     idle: Plans, make_worker: MakeWorker, policy: Policy, ann: Desk, bob: Desk, cara: Desk, page: Desk
 ) -> None:

@@ -16,6 +16,7 @@ from typing import Any, TypedDict
 from mcp.server.mcpserver import Context
 
 from plansurvive.apps.mcp.common.rules import Deciding
+from plansurvive.client.access.people import Starter
 from plansurvive.client.requests.connected import Connected, with_worker
 from plansurvive.client.watchers.hub import Hub
 from plansurvive.plans.errors import PlanError
@@ -62,6 +63,11 @@ class Caller:
     def author(self) -> Author:
         """Who speaks in a message to a plan."""
         return Author(by=self.name, via="mcp", verified=self.verified)
+
+    @property
+    def starter(self) -> Starter:
+        """Who starts a plan, as its options say it."""
+        return Starter(by=self.name, vouched=self.verified or None)
 
     def to_operate(self) -> Caller:
         """The caller, who changes something. Raises Forbidden."""

@@ -72,7 +72,7 @@ class Templates:
         wanted = prepared(plan_file_of(offer.template, settings, place), flags, settings)
         if wanted.unknown_tools and here.keeps_worker:
             raise PlanRefused(wanted.unknown_tools, wanted.file)
-        options = wanted.options(settings, local=await here.is_local(), by=caller.name, unread=True)
+        options = wanted.options(settings, local=await here.is_local(), unread=True, **caller.starter)
         is_as_named = offer.is_exact and not given
         return await runs.start(
             here.client,

@@ -69,7 +69,7 @@ class Controlling:
         others keep their results. Nothing in the new run is waived."""
         caller = self.host.caller(ctx).to_operate()
         here = await self.host.connected(starts=True)
-        started = await runs.resume(here.client, plan_id, caller.name, waivers=False)
+        started = await runs.resume(here.client, plan_id, caller.name, waivers=False, verified=caller.verified)
         return await _after(here, started.plan_id, wait)
 
     async def plan_rerun(
@@ -89,8 +89,9 @@ class Controlling:
         step = start_at or only or ""
         changes = [Replacement(step_id=step, path=f"args.{name}", value=value) for name, value in (args or {}).items()]
         started = await runs.rerun(
-            here.client, plan_id, start_at=start_at, only=only, changes=changes, by=caller.name, waivers=False
-        )
+            here.client, plan_id, start_at=start_at, only=only, changes=changes, by=caller.name, waivers=False,
+            verified=caller.verified,
+        )  # fmt: skip
         return await _after(here, started.plan_id, wait)
 
 

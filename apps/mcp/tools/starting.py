@@ -101,8 +101,8 @@ class Starting:
         here = await self.host.connected(starts=True)
         require_llm(settings, own_worker=here.keeps_worker)
         options = Options(
-            workspace=named(place, settings, local=await here.is_local()), review=True, by=caller.name, waivers=False,
-            timeout=timeout,
+            workspace=named(place, settings, local=await here.is_local()), review=True, waivers=False, timeout=timeout,
+            **caller.starter,
         )  # fmt: skip
         fields = {"defaults": {"onFailure": "ask_llm"}}
         started = await runs.make(
@@ -117,7 +117,7 @@ async def start(here: Connected, caller: Caller, wanted: PlanRequest) -> Started
     if wanted.unknown_tools and here.keeps_worker:
         raise PlanRefused(wanted.unknown_tools, wanted.file)
     settings = here.settings
-    options = wanted.options(settings, local=await here.is_local(), by=caller.name, unread=True)
+    options = wanted.options(settings, local=await here.is_local(), unread=True, **caller.starter)
     return await runs.start(
         here.client,
         wanted.file.data,

@@ -42,9 +42,12 @@ async def resume_page(request: Request) -> Response:
 @needs(Role.OPERATOR)
 async def resume(request: Request) -> Response:
     """Continue an ended plan or agent in a new run."""
-    form, by = await form_of(request), person_of(request).name
-    name = request.path_params["plan_id"]
-    return await _act(request, "resume", form, lambda client, changes: runs.resume(client, name, by, changes))
+    form, person, name = await form_of(request), person_of(request), request.path_params["plan_id"]
+
+    def start(client: Client, changes: list[Replacement]) -> Awaitable[Started]:
+        return runs.resume(client, name, person.name, changes, verified=person.verified)
+
+    return await _act(request, "resume", form, start)
 
 
 @needs(Role.OPERATOR)
@@ -56,12 +59,14 @@ async def rerun_page(request: Request) -> Response:
 @needs(Role.OPERATOR)
 async def rerun(request: Request) -> Response:
     """Run a step of an ended plan again in a new run."""
-    form, by = await form_of(request), person_of(request).name
+    form, person = await form_of(request), person_of(request)
     name, step = request.path_params["plan_id"], text_of(form, "step").strip()
     only, start_at = (step, None) if text_of(form, "how") == "only" else (None, step)
 
     def start(client: Client, changes: list[Replacement]) -> Awaitable[Started]:
-        return runs.rerun(client, name, only=only, start_at=start_at, by=by, changes=changes)
+        return runs.rerun(
+            client, name, only=only, start_at=start_at, by=person.name, changes=changes, verified=person.verified
+        )
 
     return await _act(request, "rerun", form, start)
 

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from plansurvive.features.policy.judging import _NO, Asker, Judged, Verdict, _fits, host_of, judge
+from plansurvive.features.policy.model import Spoken
 from plansurvive.features.policy.policy_file import read
 from plansurvive.features.policy.rule import Policy
 
@@ -71,7 +72,7 @@ def test_a_rule_that_is_left_out_does_not_fit() -> None:
     rules, left = policy(*MANY), 0
     for args, unknown, path in product(CALLS, ((), ("x",), ("command",), ("y",)), ("docs/a", "src/a", None)):
         call = Judged("t", args, "command", {"path": path} if "path" in args else {}, frozenset(unknown), ANN)
-        compared = rules.of_tool("t", ANN.plan).of(call.known)
+        compared = rules.of_tool("t", ANN.plan).of(call)
         others = [each for each in rules.rules if each not in compared]
         assert [each.rule for each in others if _fits(rules, each, call) is not _NO] == [], (args, unknown, path)
         left += len(others)
@@ -90,7 +91,7 @@ def test_of_many_rules_a_call_is_compared_with_few() -> None:
         ({"command": "make part-7 b"}, ["r107"]),
         ({"x": -1.5}, ["r200", "r201"]),
     ):
-        found = rules.of_tool("t").of(Judged("t", args, "command").known)
+        found = rules.of_tool("t").of(Judged("t", args, "command"))
         assert [each.rule.name for each in found] == names
 
 
@@ -213,6 +214,28 @@ def test_a_starter_counts_for_an_allow_only_if_it_is_proven() -> None:
     assert said(found, "t", asker=Asker(starter="bob", is_proven=True)) == ""
     assert said(found, "t", asker=Asker(starter="ann")) == "ask"
     assert said(found, "t", asker=Asker(starter="")) == ""
+
+
+def test_a_signed_start_proves_who_started_the_plan() -> None:
+    """By their own key, or by a page's which vouches for the login; the name that the options have counts no more."""
+    key, other = "19bf44096984cdfe8541bac167dc3b96c85086aa30b6b6cb0c5c38ad703166e1", "ab" * 32
+    written = "ed25519:MCowBQYDK2VwAyEAGb9ECWmEzf6FQbrBZ9w7lshQhqowtrbLDFw4rXAxZuE="
+    people = f'[people]\nann = {{key = "{written}"}}\nbob = {{logins = ["b"]}}\n[groups]\nops = ["ann"]'
+    found = policy('decide = "allow"\nstarter = "group:ops"', more=people)
+
+    def started(signed: str, key: str, by: str = "ann", verified: bool = False) -> str:
+        proof = Spoken(by=by, signed=signed, key=key, verified=verified)
+        return said(found, "t", asker=Asker(starter=by, started=proof))
+
+    assert started("ann", key) == "allow"
+    assert [started("ann", other), started("eve", key), started("", "")] == ["ask", "ask", "ask"]
+    paged = policy(
+        'decide = "allow"\nstarter = "bob"', more=f'[people]\nbob = {{logins = ["b"]}}\n[pages]\nteam = "{written}"'
+    )
+    proof = Spoken(by="b", signed="page:team", key=key, verified=True)
+    assert said(paged, "t", asker=Asker(starter="b", started=proof)) == "allow"
+    unproven = proof.model_copy(update={"verified": False})
+    assert said(paged, "t", asker=Asker(starter="b", started=unproven)) == "ask"
 
 
 def test_whoever_a_deny_is_about_cannot_say_another_name() -> None:
