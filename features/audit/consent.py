@@ -7,15 +7,22 @@ rules can be read in it; of a call that a rule asked about, the approval is an e
 from __future__ import annotations
 
 import hashlib
+import re
 import tomllib
 from collections.abc import Mapping, Sequence, Set
 from typing import Any
 
-from plansurvive.features.audit.entries import Entry
+from plansurvive.features.audit.entries import Entry, Want
 from plansurvive.plans.model import Problem
 from plansurvive.plans.model.identities import identity
+from plansurvive.plans.text.spans import SECONDS_OF
 
 MAX_PROBLEMS = 20
+SLACK = 5.0
+"""Seconds by which the time of an event may differ from that at which the plan or a worker has looked at it."""
+ENDS = ("step ended", "judged")
+"""The entries that say how a call ended."""
+_SPAN = re.compile(r"([0-9]+)([smhd])")
 _NONE: Mapping[str, Any] = {}
 
 
@@ -33,10 +40,15 @@ def unproven(entries: Sequence[Entry], policies: Mapping[str, str]) -> list[Prob
             read[hash_] = _read(text)
     refused = {each.entry for each in entries if each.outcome == "refused"}
     is_resumed = bool(entries) and entries[0].action == "started" and bool(entries[0].linked)
-    consents = dict[str, list[str]]()
+    calls = dict[str, Entry]()
     for number, entry in enumerate(entries):
         if entry.action == "step started":
-            consents[entry.step_id] = entry.consents
+            calls[entry.step_id] = entry
+        # A step that is a plan or an agent has one entry, by which it was judged.
+        call = entry if entry.action == "judged" else calls.get(entry.step_id, entry)
+        if call.must and entry.outcome == "completed" and entry.action in ENDS and entry.decide != "ask":
+            text = f"the plan says who must approve step '{entry.step_id}', which was made without asking"
+            found.append(_problem("AUDIT_CONSENT", f"entry {entry.number}: {text}"))
         if not entry.decide:
             continue
         policy = read.get(entry.policy)
@@ -44,12 +56,12 @@ def unproven(entries: Sequence[Entry], policies: Mapping[str, str]) -> list[Prob
             found.append(_problem("AUDIT_POLICY", f"entry {entry.number}: {why}"))
         if entry.decide != "ask" or entry.outcome != "completed":
             continue
-        said = entry.consents or consents.get(entry.step_id, [])
         before = _approved([each for each in entries[:number] if each.step_id == entry.step_id], refused)
-        if not before and not (is_resumed and said):  # a resumed plan keeps an approval that was not used
-            text = f"a rule asks about step '{entry.step_id}', which was made, and the record has no approval"
+        if not before and not (is_resumed and call.consents):  # a resumed plan keeps an approval that was not used
+            what = "a rule asks" if entry.rules else "the plan asks"
+            text = f"{what} about step '{entry.step_id}', which was made, and the record has no approval"
             found.append(_problem("AUDIT_CONSENT", f"entry {entry.number}: {text}"))
-        elif before and policy is not None and (why := _too_few(entry, policy, before)):
+        elif before and policy is not None and (why := _too_few(entry, call, policy, before)):
             found.append(_problem("AUDIT_CONSENT", f"entry {entry.number}: {why}"))
     return found[:MAX_PROBLEMS]
 
@@ -64,7 +76,8 @@ def _approved(entries: Sequence[Entry], refused: Set[int | None]) -> list[Entry]
             before, found = found, [one for one in found if identity(one.by) != identity(each.by)]
         elif each.action == "withdraw ended" and each.outcome == "refused":
             found = before
-    return found
+    last = found[-1].digest if found else ""  # what was approved of another call counts for nothing
+    return [each for each in found if not last or each.digest in ("", last)]
 
 
 def _unlike(entry: Entry, policy: Mapping[str, Any]) -> str:
@@ -82,21 +95,50 @@ def _unlike(entry: Entry, policy: Mapping[str, Any]) -> str:
     return ""
 
 
-def _too_few(entry: Entry, policy: Mapping[str, Any], approved: Sequence[Entry]) -> str:
-    """Why those who approved a call are not who a rule asks for; empty if they are."""
-    people = {_person(policy, each.by) for each in approved}
+def _too_few(entry: Entry, call: Entry, policy: Mapping[str, Any], approved: Sequence[Entry]) -> str:
+    """Why those who approved a call are not who a rule, or the plan itself, asks for; empty if they are."""
     alone = {_person(policy, each.by) for each in approved if each.action == "override"}
+    terms = list[tuple[str, Want]]()
     for name in entry.rules:
         rule = _rules(policy).get(name, _NONE)
-        if rule.get("decide") != "ask" or alone & _members(policy, rule.get("override")):
-            continue
-        allowed = _members(policy, rule.get("by"))
-        allowed |= {each.get("to") for each in policy.get("delegation", []) if each.get("from") in allowed}
-        counted = people & allowed if rule.get("by") else people
-        needed = rule.get("count", 1)
+        if rule.get("decide") == "ask" and not alone & _members(policy, rule.get("override")):
+            terms.append((f"rule '{name}'", _want(rule)))
+    terms += [("the plan", each) for each in call.wants]
+    for title, term in terms:
+        needed, counted = _counted(term, call, policy, approved)
         if len(counted) < needed:
-            return f"rule '{name}' needs {needed} to approve it, and the record has {len(counted)} of them"
+            return f"{title} needs {needed} to approve it, and the record has {len(counted)} of them"
     return ""
+
+
+def _counted(term: Want, call: Entry, policy: Mapping[str, Any], approved: Sequence[Entry]) -> tuple[int, set[str]]:
+    """How many people must approve, and who of them has."""
+    counted, needed = {_person(policy, each.by) for each in _in_time(term, call, approved)}, term.count
+    if term.by:
+        allowed = _members(policy, term.by)
+        allowed |= {each.get("to") for each in policy.get("delegation", []) if each.get("from") in allowed}
+        counted &= allowed
+    if term.not_author:
+        known = {each for each in call.authors if not each.startswith("?")}
+        counted -= {_person(policy, each) for each in known}
+        needed += len({identity(each) for each in call.authors} - {identity(each) for each in known})
+    return needed, counted
+
+
+def _in_time(term: Want, call: Entry, approved: Sequence[Entry]) -> list[Entry]:
+    """Those that had not expired when the call was sent; it has begun later."""
+    if term.expires is None:
+        return list(approved)
+    return [each for each in approved if (call.time - each.time).total_seconds() <= term.expires + SLACK]
+
+
+def _want(rule: Mapping[str, Any]) -> Want:
+    """What a rule of the text asks for. Its text was read by a worker, so it is whole."""
+    by, span = rule.get("by") or [], _SPAN.fullmatch(str(rule.get("expires", "")))
+    return Want(
+        by=[by] if isinstance(by, str) else by, count=rule.get("count", 1), not_author=rule.get("not_author", False),
+        expires=int(span[1]) * SECONDS_OF[span[2]] if span else None,
+    )  # fmt: skip
 
 
 def _read(text: str) -> Mapping[str, Any]:

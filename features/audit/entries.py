@@ -34,6 +34,15 @@ class Signed(Value):
     by: str = Field(default="", max_length=NAME, description="Whose own key it names; empty: the state directory's.")
 
 
+class Want(Value):
+    """Whom a plan itself wants to approve a call."""
+
+    by: list[str] = Field(default_factory=list, max_length=200, description="People and groups of the policy.")
+    count: int = Field(default=1, ge=1)
+    not_author: bool = False
+    expires: int | None = Field(default=None, description="For how many seconds an approval counts.")
+
+
 class Act(Value):
     """One entry, before it is part of a record."""
 
@@ -60,6 +69,11 @@ class Act(Value):
     judges: list[str] = Field(default_factory=list, max_length=1_000, description="Rules whose judge settled the ask.")
     consents: list[str] = Field(
         default_factory=list, max_length=1_000, description="Who had decided about a call when it was made."
+    )
+    wants: list[Want] = Field(default_factory=list, max_length=10, description="Whom the plan wants to approve it.")
+    must: bool = Field(default=False, description="The call asks for that reason alone; else only if it asks at all.")
+    authors: list[str] = Field(
+        default_factory=list, max_length=200, description="Authors of the call; after `?`, one that proves nothing."
     )
     keys: dict[str, str] = Field(
         default_factory=dict,

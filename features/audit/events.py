@@ -18,16 +18,17 @@ from temporalio.api.failure.v1 import Failure
 from temporalio.api.history.v1 import HistoryEvent
 from temporalio.client import Client
 
-from plansurvive.features.audit.entries import SILENT, Act, digest_of, short
+from plansurvive.features.audit.entries import SILENT, Act, Want, digest_of, short
 from plansurvive.features.audit.messages import hexadecimal, keys_of, of_message, of_start
 from plansurvive.features.audit.outcomes import DECIDES, Sent
 from plansurvive.features.audit.signals import RECORDED, Signals
 from plansurvive.features.express.model import SEGMENT, CallEnd, SegmentEnd
-from plansurvive.features.policy.model import JudgedCall, Ruling
+from plansurvive.features.policy.model import JudgedCall, Ruling, Spoken
 from plansurvive.features.signing.model import NONCE, nonce_after
 from plansurvive.plans.activity_io import JUDGE_CALL
 from plansurvive.plans.execution.deciding.reasons import ASKED_BY_TOOL
 from plansurvive.plans.flow.ids import of_call
+from plansurvive.plans.signature import PAGE
 
 MARKER, LOCAL = "marker_recorded_event_attributes", "core_local_activity"
 """What history has of a local activity, and the name that the SDK gives it."""
@@ -242,7 +243,7 @@ class Reader:
         if found.activity_type.name == JUDGE_CALL and isinstance(sent, dict) and isinstance(sent.get("call"), dict):
             about = sent["call"]
             call = {"tool": short(sent.get("tool")), "step_id": short(about.get("stepId"), 1_000),
-                    "args": digest_of(about.get("args")), "consents": _consents(about.get("parts"))}  # fmt: skip
+                    "args": digest_of(about.get("args")), **_told(about.get("parts"))}  # fmt: skip
             self._calls[event.event_id] = {**call, "of": JUDGE_CALL}
             return None
         call = {"tool": short(found.activity_type.name), "step_id": found.activity_id[:1_000]}
@@ -250,8 +251,8 @@ class Reader:
             call |= {"step_id": of_call(found.activity_id)[0][:1_000], "args": digest_of(sent["args"])}
             call["of"] = "step"
         self._calls[event.event_id] = call
-        consents = _consents(sent.get("parts") if isinstance(sent, dict) else None)
-        return {"action": f"{call.get('of', 'activity')} started", **_without_of(call), "consents": consents}
+        told = _told(sent.get("parts") if isinstance(sent, dict) else None)
+        return {"action": f"{call.get('of', 'activity')} started", **_without_of(call), **told}
 
     async def _noted(self, event: HistoryEvent, found: Any) -> None:
         """What the messages from here on are signed for."""
@@ -366,13 +367,29 @@ def _ruled(said: Any) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _consents(parts: Any) -> list[str]:
-    """The names of those who had decided about a call when it was sent, by its parts."""
+def _told(parts: Any) -> dict[str, Any]:
+    """What a plan told of a call when it sent it: who had decided, whom it wants to, and who its authors are."""
     said = parts.get(JudgedCall.feature) if isinstance(parts, dict) else None
     try:
-        return [each.by for each in JudgedCall.model_validate(said or {}).decided]
+        found = JudgedCall.model_validate(said or {})
+        wants = [
+            Want(by=each.by, count=each.count, not_author=each.not_author, expires=each.expires) for each in found.wants
+        ]
     except ValidationError:
-        return []
+        return {}
+    return {
+        "consents": [each.by for each in found.decided],
+        "wants": wants[:10],
+        "must": found.must,
+        "authors": [short(_author(each)) for each in found.authors],
+    }
+
+
+def _author(spoken: Spoken) -> str:
+    """Who a person is by their own key, or by a login that a page has vouched for; else the name, after `?`."""
+    if spoken.signed.startswith(PAGE):
+        return spoken.by if spoken.verified and spoken.key else f"?{spoken.by}"
+    return spoken.signed if spoken.key else f"?{spoken.by}"
 
 
 def _without_of(call: dict[str, Any]) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from plansurvive.activities.tools.registry import load_tools
 from plansurvive.features.audit import files
 from plansurvive.features.audit.chain import chained, head, origin
 from plansurvive.features.audit.consent import unproven
-from plansurvive.features.audit.entries import Act
+from plansurvive.features.audit.entries import Act, Want
 from plansurvive.features.audit.history import Record
 from plansurvive.features.audit.report import audit
 from plansurvive.features.policy.model import kept_as
@@ -35,6 +35,12 @@ decide = "ask"
 by = ["group:release"]
 count = 2
 override = ["boss"]
+[[rule]]
+name = "soon"
+tool = "deploy"
+decide = "ask"
+not_author = true
+expires = "1m"
 [[rule]]
 name = "reads"
 decide = "allow"
@@ -75,6 +81,13 @@ def made(decide: str, *rules: str, step: str = "d", outcome: str = "completed", 
     return [act("step started", **call), act("step ended", **call, outcome=outcome, **ruled, **fields)]
 
 
+def wanted(*rules: str, authors: tuple[str, ...] = (), late: int = 0, decide: str = "ask", **want: Any) -> list[Act]:
+    """A call that the plan itself wants people to approve."""
+    started, ended = made(decide, *rules)
+    more = {"wants": [Want(**want)] if want else [], "must": bool(want), "authors": list(authors)}
+    return [started.model_copy(update={**more, "time": started.time + timedelta(seconds=late)}), ended]
+
+
 def withdrawn(name: str) -> Act:
     return act("withdraw", step_id="d", by=name, outcome="accepted")
 
@@ -96,6 +109,13 @@ def codes(*acts: Act, policies: dict[str, str] | None = None) -> list[str]:
         [*approved("ann", "bob"), withdrawn("ann"), act("withdraw ended", step_id="d", outcome="refused"),
          *made("ask", "release")],
         made("allow", "builds", judges=["builds"]), [*approved("zoe"), *made("ask", "builds")],
+        [*approved("ann"), *wanted(by=["ann"])], [*approved("bob"), *wanted(by=["group:release"])],
+        [*approved("ann@example.org", "bob"), *wanted(by=["ann", "bob"], count=2)],
+        [*approved("ann"), *wanted(not_author=True, authors=("bob", "cara@example.org"))],
+        [*approved("ann", "bob"), *wanted(not_author=True, authors=("?eve",))],
+        [*approved("ann"), *wanted(expires=60, late=60)], [*approved("ann"), *wanted("soon", authors=("bob",))],
+        [*approved("ann", "bob"), *wanted("release", by=["bob"])],
+        [*approved("ann"), *wanted("soon", late=60)],
     ],
     ids=str,
 )  # fmt: skip
@@ -118,6 +138,18 @@ def test_what_the_record_bears_out_is_proven(acts: list[Act]) -> None:
         ([*approved("zoe"), withdrawn("zoe"), *made("ask", "builds")], "AUDIT_CONSENT"),
         ([*approved("ann", "bob"), act("approve ended", outcome="refused", entry=3), *made("ask", "release")],
          "AUDIT_CONSENT"),
+        (wanted(by=["ann"]), "AUDIT_CONSENT"), ([*approved("bob"), *wanted(by=["ann"])], "AUDIT_CONSENT"),
+        ([*approved("ann"), *wanted(by=["ann", "bob"], count=2)], "AUDIT_CONSENT"),
+        ([*approved("ann"), *wanted(not_author=True, authors=("ann@example.org",))], "AUDIT_CONSENT"),
+        ([*approved("ann"), *wanted(not_author=True, authors=("?eve",))], "AUDIT_CONSENT"),
+        ([*approved("ann"), *wanted(expires=60, late=90)], "AUDIT_CONSENT"),
+        (wanted(by=["ann"], decide="allow"), "AUDIT_CONSENT"), (wanted(count=2, decide=""), "AUDIT_CONSENT"),
+        ([*approved("ann", "bob"), *wanted("release", by=["cara"])], "AUDIT_CONSENT"),
+        ([act("override", step_id="d", by="boss"), *wanted("release", by=["ann"])], "AUDIT_CONSENT"),
+        ([*approved("ann"), *wanted("soon", authors=("ann",))], "AUDIT_CONSENT"),
+        ([*approved("ann"), *wanted("soon", late=90)], "AUDIT_CONSENT"),
+        ([*[each.model_copy(update={"digest": "12" * 32}) for each in approved("ann")], *approved("bob"),
+          *wanted(count=2)], "AUDIT_CONSENT"),
         (made("allow", "release"), "AUDIT_POLICY"), (made("allow", "builds"), "AUDIT_POLICY"),
         (made("allow", "never"), "AUDIT_POLICY"), (made("deny", "reads", outcome="failed"), "AUDIT_POLICY"),
         (made("allow", "none such"), "AUDIT_POLICY"),
@@ -152,6 +184,7 @@ def kept(tmp_path: Path) -> tuple[Path, str]:
     acts = [
         act("started", tool="PlanWorkflow", keys={"ann": "12" * 32}), *approved("ann", "bob"), *made("ask", "release"),
         *made("allow", "builds", step="b", judges=["builds"]),
+        *approved("ann", step="d"), *wanted("soon", authors=("bob",), by=["ann"], expires=3_600),
     ]  # fmt: skip
     record = Record("plan-a", RUN, chained(acts, origin("plan-a", RUN)), True, last=RUN)
     assert head(record.entries, record.origin)
