@@ -47,6 +47,7 @@ class ReviewApp(Deciding):
         Binding("s", "skip"), Binding("a", "add"), Binding("x,delete", "remove"), Binding("r", "regenerate"),
         Binding("b", "begin"), Binding("y", "decide(True)"), Binding("n", "decide(False)"),
         Binding("N", "deny_with_comment"), Binding("A", "always"), Binding("e", "other_args"), Binding("w", "waiting"),
+        Binding("W", "withdraw"), Binding("O", "override"),
         Binding("p", "pause"), Binding("c", "cancel"), Binding("l", "log"), Binding("question_mark", "help"),
         Binding("d", "scroll(1)"), Binding("u", "scroll(-1)"), Binding("q", "leave"),
     ]  # fmt: skip

@@ -61,6 +61,36 @@ class Deciding(LivePlan):
             except PlanError as error:
                 self.say(f"Not approved: {error.message}")
 
+    @undisturbed("decide")
+    async def action_withdraw(self) -> None:
+        """Take back one's own decision about the chosen step."""
+        step = self.chosen
+        if step is None:
+            return
+        said = await self._sent(runs.withdraw(self.client, self.plan, step.id, by=self.who))
+        if said is not None:
+            self.say(f"{said[:1].upper()}{said[1:]}.")
+
+    @undisturbed("decide")
+    async def action_override(self) -> None:
+        """Approve the chosen step alone, in place of all who must, with a reason."""
+        item = self._asked
+        if item is None or not any(each.override for each in item.consents if each.missing):
+            self.say("No rule lets anybody approve this step alone.")
+        elif self.is_read or await self._is_approved(item, always=False):
+            await self._overridden(item)
+
+    async def _overridden(self, item: Card) -> None:
+        question = f"Approve step '{line(item.step_id)}' alone? All whom the plan notifies learn of it. Why now?"
+        why = await self.push_screen_wait(AskText(question))
+        if why is None:
+            return
+        choice = Choice(step_id=item.step_id, by=self.who, override=True, comment=why.strip()[:2_000]).naming(item)
+        if item not in self.view.pending:
+            self.say(f"Step '{item.step_id}' has changed in the meantime: read it again.")
+        elif await self._sent(runs.decide(self.client, self.plan, choice, approved=True)):
+            self.say(f"Step '{item.step_id}' was approved by {self.who} alone.")
+
     @property
     def _asked(self) -> Card | None:
         """What the chosen step asks; None if it asks nothing."""
@@ -86,8 +116,9 @@ class Deciding(LivePlan):
                 choice = choice.model_copy(update={"comment": why.strip()[:2_000]})
             if item not in self.view.pending:
                 self.say(f"Step '{item.step_id}' has changed in the meantime: read it again.")
-            elif await self._sent(runs.decide(self.client, self.plan, choice, approved=approved)):
-                self.say(f"Step '{item.step_id}' was {'approved' if approved else 'denied'}.")
+            elif (made := await self._sent(runs.decide(self.client, self.plan, choice, approved=approved))) is not None:
+                more = f"; {made.missing} more must approve it, W takes yours back" if approved and made.missing else ""
+                self.say(f"Step '{item.step_id}' was {'approved' if approved else 'denied'}{more}.")
 
     async def _is_approved(self, item: Card, *, always: bool) -> bool:
         return await self.push_screen_wait(Approve(self.around.card(item), always=always))

@@ -19,6 +19,8 @@ y, n       approve or deny a step awaiting approval, once all of it was shown; y
 N          deny it, and say why
 e          change the arguments of its call; y approves it so, once all of it was shown
 A          approve it and all calls like it, as `always` says; a resumed run asks again
+W          take back your own decision about it, until it starts
+O          override: approve alone in place of all who must, with a reason, where a rule lets you
 w          go to the next step awaiting approval or an answer
 p, c       pause or unpause the plan; cancel it
 l          change log
