@@ -158,6 +158,9 @@ class Consent(Value):
         default_factory=dict,
         description="By the name and each login of the first 100 it is about: empty if they may approve, else why not.",
     )
+    logins: dict[str, list[str]] = Field(
+        default_factory=dict, description="By person in `decided` and `override`, their logins at pages."
+    )
     text: str = Field(default="", description="All that in a sentence.")
 
 

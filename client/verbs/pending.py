@@ -16,6 +16,7 @@ from plansurvive.client.rpc import STUCK, ask_view, describe
 from plansurvive.plans.errors import PlanError
 from plansurvive.plans.flow.ids import pattern_of
 from plansurvive.plans.model.identities import identity
+from plansurvive.plans.step_state import Consent
 from plansurvive.plans.views.models import BriefView
 from plansurvive.plans.views.models.card import Card
 from plansurvive.plans.views.queries import BRIEF
@@ -104,6 +105,20 @@ def why_not(item: Pending, name: str) -> str:
             return ""
         reasons.append(may.get(mine) or f"rule '{each.rule}' lets {', '.join(each.by[:10]) or 'others'} decide")
     return "; ".join(reasons)
+
+
+def has_approved(item: Pending, name: str) -> bool:
+    """Whether this person has approved it, and others must as well."""
+    return any(_is_called(each, name, one.by) for each in item.consents for one in each.decided)
+
+
+def may_override(item: Pending, name: str) -> bool:
+    """Whether a rule lets this person approve it alone."""
+    return any(_is_called(each, name, one) for each in item.consents if each.missing for one in each.override)
+
+
+def _is_called(consent: Consent, name: str, person: str) -> bool:
+    return identity(name) in map(identity, (person, *consent.logins.get(person, ())))
 
 
 async def _pending_in_all(

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from plansurvive.features.policy.consent import in_words
-from plansurvive.features.policy.rules import people_of, ruling_of, standing_of, term_of, terms_of_plan
+from plansurvive.features.policy.rules import logins_of, people_of, ruling_of, standing_of, term_of, terms_of_plan
 from plansurvive.plans.in_views import InViews
 from plansurvive.plans.model import Step
 from plansurvive.plans.model.parts import Parted
@@ -37,6 +37,7 @@ def _consents(run: Parted, step: Step) -> Iterator[Consent]:
             missing=each.missing,
             expires=each.expires,
             people=people_of(run, step, each.term) if each.missing else {},
+            logins=logins_of(run, step, [*each.term.override, *(name for name, _ in each.counted)]),
             text=each.text,
         )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -16,7 +17,7 @@ from plansurvive.client.rpc import ask
 from plansurvive.client.verbs import pending
 from plansurvive.features.workflow_types import PlanWorkflow
 from plansurvive.plans.run import Options
-from plansurvive.plans.step_state import Consent
+from plansurvive.plans.step_state import Approved, Consent
 from plansurvive.runtime.settings import Settings
 from plansurvive.worker import build
 from tests.kit.driving import terminated
@@ -123,6 +124,18 @@ def asks(*consents: Consent, **fields: Any) -> pending.Pending:
     return pending.Pending.model_validate(
         {"plan_id": "p", "step_id": "s", "tool": "t", "kind": "approval", "args": {}, "consents": consents, **fields}
     )
+
+
+def test_a_person_is_known_by_name_and_login_to_have_approved_and_as_one_who_may_override() -> None:
+    done = Consent(
+        rule="r", missing=1, decided=[Approved(by="ann", time=datetime.now(UTC))], override=["bob"],
+        logins={"ann": ["ann@example.org"], "bob": ["bob@example.org"]},
+    )  # fmt: skip
+    for name, approved, overrides in (
+        ("ann", True, False), ("ANN@example.org", True, False), ("bob@example.org", False, True), ("eve", False, False),
+    ):  # fmt: skip
+        assert (pending.has_approved(asks(done), name), pending.may_override(asks(done), name)) == (approved, overrides)
+    assert not pending.may_override(asks(done.model_copy(update={"missing": 0})), "bob")
 
 
 RULE = Consent(
