@@ -13,9 +13,10 @@ from plansurvive.client.cli.list_plans import time_of
 from plansurvive.client.cli.terminal import environment, output, session
 from plansurvive.client.cli.terminal.options import AsJson, group
 from plansurvive.client.local_tools import known_tools
+from plansurvive.features.coding_agents.model import permission_specs
 from plansurvive.features.policy.consent import in_words as who_must
 from plansurvive.features.policy.judging import Asker, Judged, Verdict, judge
-from plansurvive.features.policy.model import Term
+from plansurvive.features.policy.model import NO_CALLS, Term
 from plansurvive.features.policy.policy_file import (
     Mistake,
     file_of,
@@ -171,7 +172,7 @@ def _object(text: str) -> dict[str, Any]:
 
 def _doubts(policy: Policy, tools: Mapping[str, ToolSpec]) -> Iterator[Mistake]:
     """Rules that fit no call of this machine's tools: a name that was misspelt must not pass for a rule."""
-    hints = Hints()
+    hints, tools = Hints(), {**tools, **permission_specs(judged=True)}
     for index, each in enumerate(policy.rules):
         place, fitting = f"rule '{each.rule.name}'", [
             spec for name, spec in tools.items() if any(pattern.fits(name) for pattern in each.tool)
@@ -182,6 +183,10 @@ def _doubts(policy: Policy, tools: Mapping[str, ToolSpec]) -> Iterator[Mistake]:
             yield Mistake(
                 at, place, f"no tool here has the name {', '.join(each.rule.tool)}{meant or '; `plan tools`'}"
             )
+            continue
+        if all(spec.name in NO_CALLS for spec in fitting):
+            what = " and ".join(spec.name for spec in fitting)
+            yield Mistake(at, place, f"it fits {what} alone, whose steps make no call: it is never asked; remove it")
             continue
         names = {name for spec in fitting for name in spec.args_schema.get("properties", {})}
         for name in each.rule.args:

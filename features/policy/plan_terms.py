@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
+from plansurvive.features.coding_agents.model import TOOL as CODING_AGENT
+from plansurvive.features.policy.model import NO_CALLS
 from plansurvive.plans.definition.scopes import walk
 from plansurvive.plans.model import ApprovalRule, Plan, Problem, Step, ToolSpec
 
@@ -24,14 +26,32 @@ def problems(plan: Plan, tools: Mapping[str, ToolSpec], *, knows_people: bool) -
         field = "approval" if named[0] else "defaults.approval"
         yield Problem(code=CODE, step_id=named[0] or None, field=field, message=f"{text} (docs/policy.md)")
         return
+    found = {each.step_id for each in without_calls(plan)}
+    yield from without_calls(plan)
     for step, _ in _saying(plan):
         spec = tools.get(step.tool)
-        if not step.tool:
-            text = "it makes no call itself; say who must approve on the steps inside it"
-            yield Problem(code=CODE, step_id=step.id, field="approval", message=text)
-        elif spec is not None and not spec.judged:
+        if step.id not in found and spec is not None and not spec.judged:
             text = f"a step of {step.tool} does not ask certain people yet; say it on a step of another tool"
             yield Problem(code=CODE, step_id=step.id, field="approval", message=text)
+
+
+def without_calls(plan: Plan) -> Iterator[Problem]:
+    """Steps that say who must approve them and never ask certain people, whatever worker and policy there are."""
+    for step, _ in _saying(plan):
+        if not step.tool:
+            text = "it makes no call itself; say who must approve on the steps inside it"
+        elif step.tool in NO_CALLS:
+            text = (
+                f"a step of {step.tool} makes no call to approve; say who must approve on the steps that depend on it"
+            )
+        elif step.tool == CODING_AGENT:
+            text = (
+                "a coding_agent step does not ask certain people; say with rules of policy.toml who must approve its"
+                ' turns (tool = "coding_agent") and its calls ("coding_agent.*", "run_command", "write_file")'
+            )
+        else:
+            continue
+        yield Problem(code=CODE, step_id=step.id, field="approval", message=text)
 
 
 def _saying(plan: Plan) -> Iterator[tuple[Step, ApprovalRule]]:

@@ -10,9 +10,11 @@ import pytest
 from temporalio.exceptions import ApplicationError
 
 from plansurvive.features.policy.check import problems as on_this_machine
+from plansurvive.features.policy.commands import _doubts
 from plansurvive.features.policy.in_views import IN_VIEWS
-from plansurvive.features.policy.model import Decided, JudgedCall, Term
+from plansurvive.features.policy.model import NO_CALLS, Decided, JudgedCall, Term
 from plansurvive.features.policy.plan_terms import problems
+from plansurvive.features.policy.policy_file import read
 from plansurvive.features.policy.rules import RULES
 from plansurvive.plans.activity_io import Call
 from plansurvive.plans.model import Plan, Retry
@@ -59,9 +61,50 @@ def test_it_is_refused_where_nobody_could_tell_who_approves(judged: bool) -> Non
     ]})  # fmt: skip
     tools = {"t": SPEC.model_copy(update={"judged": judged})}
     found = list(problems(plan, tools, knows_people=True))
-    assert [each.step_id for each in found] == (["b"] if judged else ["a", "b"])
+    assert [each.step_id for each in found] == (["b"] if judged else ["b", "a"])
     [only] = problems(plan, tools, knows_people=False)
     assert (only.code, only.step_id, "policy.toml" in only.message) == ("BAD_APPROVAL", "a", True)
+
+
+SAYS = {"by": ["ann"]}
+
+
+@pytest.mark.parametrize("tool", [*NO_CALLS, "coding_agent", ""])
+def test_a_step_that_asks_no_certain_people_is_refused_in_plan_check_with_the_way_out(
+    tool: str, tmp_path: Path
+) -> None:
+    """By the step itself. Defaults of the plan hold for what asks, and a rule that names such a tool is a mistake."""
+    step: dict[str, Any] = {"id": "a", "tool": tool, "approval": SAYS}
+    plan = Plan.model_validate(
+        {"steps": [step if tool else {"id": "a", "steps": [{"id": "b", "tool": "t"}], "approval": SAYS}]}
+    )
+    settings = Settings.read({"HOME": str(tmp_path), "PLANS_STATE_DIR": str(tmp_path)})
+    [found] = on_this_machine(plan, settings)
+    assert (found.code, found.step_id, found.field, found.severity) == ("BAD_APPROVAL", "a", "approval", "error")
+    assert "say who must approve" in found.message or "policy.toml who must approve" in found.message
+    assert [each.message for each in problems(plan, {}, knows_people=True)] == [found.message]
+    defaults = Plan.model_validate({"steps": [{"id": "a", "tool": tool or "t"}], "defaults": {"approval": SAYS}})
+    assert on_this_machine(defaults, settings) == []
+
+
+@pytest.mark.parametrize("tool", NO_CALLS)
+def test_a_rule_that_names_a_tool_whose_steps_make_no_call_is_a_mistake_in_its_line(tool: str) -> None:
+    text = f'[[rule]]\nname = "r"\ndecide = "ask"\ntool = ["t", "{tool}"]\n'
+    [mistake] = read(text, datetime.now(UTC)).mistakes
+    assert (mistake.line, "makes no call" in mistake.text, f"remove '{tool}'" in mistake.text) == (4, True, True)
+
+
+def test_a_rule_that_fits_only_such_tools_is_a_warning_and_one_about_a_coding_agent_is_none() -> None:
+    tools = {name: SPEC.model_copy(update={"name": name}) for name in (*NO_CALLS, "coding_agent", "t")}
+
+    def warned(tool: str) -> list[str]:
+        policy = read(f'[[rule]]\nname = "r"\ndecide = "ask"\ntool = "{tool}"\n', datetime.now(UTC)).policy
+        assert policy is not None
+        return [each.text for each in _doubts(policy, tools)]
+
+    assert warned("wait_*") == ["it fits wait_for alone, whose steps make no call: it is never asked; remove it"]
+    assert [warned(each) for each in ("coding_agent", "coding_agent.edit", "coding_agent.*", "*")] == [[], [], [], []]
+    assert "no tool here" in warned("coding_agent.edti")[0]
 
 
 def test_names_that_the_policy_here_does_not_have_are_a_warning(tmp_path: Path) -> None:
