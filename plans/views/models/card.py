@@ -58,6 +58,9 @@ class Card(Value):
     consents: list[Consent] = Field(
         default_factory=list, description="Who must approve, and who has, for each rule that says so."
     )
+    notified: list[str] = Field(
+        default_factory=list, description="Targets of notifications that a message about it is for."
+    )
     undo: dict[str, Any] = Field(
         default_factory=dict, description="`tool` and `args` of the step's undo, if the approval covers that as well."
     )
@@ -147,7 +150,11 @@ class Card(Value):
         if self.is_question:
             found = [each for each in found if each[1] != self.args.get(QUESTION)]
         else:
-            found += [("queue", self.queue or ""), ("workspace", self.workspace)]
+            found += [
+                ("queue", self.queue or ""),
+                ("workspace", self.workspace),
+                ("notified", ", ".join(self.notified)),
+            ]
             found += [("time limit", _clock(self.deadline))] if self.deadline else []
         return [Part(name, text) for name, text in found if text]
 
