@@ -34,12 +34,12 @@ async def measure(bench: Bench) -> list[Table]:
         note="CPU time of a worker per step that does nothing; a step is deciding and an attempt without a policy.",
     )
     async with bench.stand(kinds=("plan",)) as stand:
-        step = await step_cost.deciding(stand, "plan", graphs.chain(20 if bench.quick else 200))
-        none = await step_cost.attempt(stand, "")
+        step = (await step_cost.deciding(stand, "plan", graphs.chain(20 if bench.quick else 200))).milliseconds
+        none = (await step_cost.attempt(stand, "")).milliseconds
         table.add("none: the layer is not there", f"{none:.4f}", "", "", "")
         for name, layers in _ways(stand.settings("plan")):
             said = JudgedCall(names=["a plan"], origin="person") if name in WAYS else None
-            spent = await step_cost.attempt(stand, "", layers, *([said] if said else []))
+            spent = (await step_cost.attempt(stand, "", layers, *([said] if said else []))).milliseconds
             share = (spent - none) / (step + none)
             cells = [f"{spent:.4f}", f"{spent - none:.4f}", f"{share:.3f}", f"{BAR:.2f}"]
             table.add(name, *cells, reached=share <= BAR)

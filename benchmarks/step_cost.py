@@ -1,18 +1,21 @@
 """What a step costs a worker in CPU time, by part: deciding, in the workflow's thread, and an attempt of its tool.
 
 Each part is measured alone and in this process, as CPU time of its thread, of which the shortest counts: other work on
-the machine matters little. Deciding: the activations of a real run are recorded and carried out again. What is not
-here, the SDK's own event loop and its Rust core, is in the worker CPU of the other tables.
+the machine matters little. The number of calls of functions, those of C included, is the same on any machine. Deciding:
+the activations of a real run are recorded and carried out again. What is not here, the SDK's own event loop and its
+Rust core, is in the worker CPU of the other tables.
 """
 
 from __future__ import annotations
 
 import asyncio
 import gc
+import sys
 import time
 from collections.abc import Awaitable, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
+from types import FrameType
 from typing import Any, NamedTuple
 
 from temporalio.bridge.proto.workflow_activation import WorkflowActivation
@@ -45,6 +48,24 @@ from plansurvive.runtime.workflow_runner import runner_for
 
 TIMES, CALLS = 7, 300
 """How often a part is repeated, and calls of a tool in each of these."""
+
+
+class Cost(NamedTuple):
+    """CPU time, and calls of functions."""
+
+    milliseconds: float
+    calls: float
+
+
+@dataclass
+class Calls:
+    """Counts the calls of functions, while it is what `sys.setprofile` has."""
+
+    number: int = 0
+
+    def __call__(self, _: FrameType, event: str, __: Any) -> None:
+        """Count an event of the interpreter."""
+        self.number += event in ("call", "c_call")
 
 
 class Decided(NamedTuple):
@@ -80,8 +101,9 @@ async def measure(bench: Bench) -> list[Table]:
     """Measure each part of a step, each way."""
     table = Table(
         title="What a step costs",
-        columns=["part", "plan ms", "by hand ms", "bare ms"],
-        note="CPU time of a worker per step, each part measured alone. Deciding: the thread of the workflow.",
+        columns=["part", "plan ms", "by hand ms", "bare ms", "plan calls", "by hand calls", "bare calls"],
+        note="CPU time of a worker per step, each part measured alone, and the calls of functions in it. Deciding: the"
+        " thread of the workflow.",
     )
     small = 10 if bench.quick else 1
     shapes: dict[str, Steps] = {
@@ -94,15 +116,19 @@ async def measure(bench: Bench) -> list[Table]:
     async with bench.stand() as stand:
         for name, steps in shapes.items():
             bench.say(name)
-            table.add(f"deciding, {name}", *[f"{await deciding(stand, kind, steps):.3f}" for kind in KINDS])
+            _add(table, f"deciding, {name}", [await deciding(stand, kind, steps) for kind in KINDS])
         for name, text in (("does nothing", ""), ("takes and gives 10 KB", "x" * 10_000)):
             ours, theirs = await attempt(stand, text), await _bare_attempt(stand.plain.data_converter, text)
-            table.add(f"an attempt of a tool that {name}", f"{ours:.3f}", f"{ours:.3f}", f"{theirs:.3f}")
+            _add(table, f"an attempt of a tool that {name}", [ours, ours, theirs])
     return [table]
 
 
-async def deciding(stand: Stand, kind: Kind, steps: Steps) -> float:
-    """CPU milliseconds per step in the thread of the workflow."""
+def _add(table: Table, name: str, costs: list[Cost]) -> None:
+    table.add(name, *[f"{each.milliseconds:.3f}" for each in costs], *[f"{each.calls:.0f}" for each in costs])
+
+
+async def deciding(stand: Stand, kind: Kind, steps: Steps) -> Cost:
+    """The cost of a step in the thread of the workflow."""
     await stand.stop_worker(kind)
     client, settings = stand.plain if kind == "bare" else stand.client, stand.settings(kind)
     plain = UnsandboxedWorkflowRunner()
@@ -117,7 +143,9 @@ async def deciding(stand: Stand, kind: Kind, steps: Steps) -> float:
     (run,) = [run for run in recording.runs.values() if run.details.info.workflow_id == handle.id]
     spent = [await _again(recording.inner, run) for _ in range(TIMES)]
     shortest: list[float] = [min(each) for each in zip(*spent, strict=True)]
-    return 1_000 * sum(shortest) / len(steps)
+    calls = Calls()
+    await _again(recording.inner, run, calls)
+    return Cost(1_000 * sum(shortest) / len(steps), calls.number / len(steps))
 
 
 def _worker(client: Client, queue: str, given: list[type], own: list[Callable[..., Any]], runner: Recording) -> Worker:
@@ -132,8 +160,11 @@ def _worker(client: Client, queue: str, given: list[type], own: list[Callable[..
     )
 
 
-async def _again(runner: UnsandboxedWorkflowRunner, run: Decided) -> list[float]:
-    """The CPU seconds of each activation, carried out again; the first includes the creation of the instance."""
+async def _again(runner: UnsandboxedWorkflowRunner, run: Decided, calls: Calls | None = None) -> list[float]:
+    """The CPU seconds of each activation, carried out again; the first includes the creation of the instance.
+
+    `calls`: counts them, which takes its time.
+    """
     gc.collect()
     began = time.thread_time()
     instance = runner.create_instance(run.details)
@@ -143,7 +174,10 @@ async def _again(runner: UnsandboxedWorkflowRunner, run: Decided) -> list[float]
         seconds = []
         for data in run.activations:
             act, began = WorkflowActivation.FromString(data), time.thread_time()
-            if instance.activate(act).HasField("failed"):
+            sys.setprofile(calls)
+            done = instance.activate(act)
+            sys.setprofile(None)
+            if done.HasField("failed"):
                 raise RuntimeError("a recorded run was decided differently")
             seconds.append(time.thread_time() - began)
         return seconds
@@ -153,8 +187,8 @@ async def _again(runner: UnsandboxedWorkflowRunner, run: Decided) -> list[float]
     return [created + first, *rest]
 
 
-async def attempt(stand: Stand, text: str, layers: Sequence[Layer] = (), *parts: Part) -> float:
-    """CPU milliseconds of an attempt in the event loop: its arguments decoded, its tool called, its value encoded.
+async def attempt(stand: Stand, text: str, layers: Sequence[Layer] = (), *parts: Part) -> Cost:
+    """The cost of an attempt in the event loop: its arguments decoded, its tool called, its value encoded.
 
     `layers`: of features around it; `parts`: what the call says to them.
     """
@@ -180,7 +214,7 @@ async def attempt(stand: Stand, text: str, layers: Sequence[Layer] = (), *parts:
     return await _shortest(once)
 
 
-async def _bare_attempt(converter: DataConverter, text: str) -> float:
+async def _bare_attempt(converter: DataConverter, text: str) -> Cost:
     call = bare.pass_text if text else bare.noop
     (payload,) = await converter.encode([{"text": text} if text else {"number": 1}])
 
@@ -191,7 +225,7 @@ async def _bare_attempt(converter: DataConverter, text: str) -> float:
     return await _shortest(once)
 
 
-async def _shortest(once: Callable[[], Awaitable[None]]) -> float:
+async def _shortest(once: Callable[[], Awaitable[None]]) -> Cost:
     async def calls() -> float:
         began = time.thread_time()
         for _ in range(CALLS):
@@ -199,4 +233,12 @@ async def _shortest(once: Callable[[], Awaitable[None]]) -> float:
         return time.thread_time() - began
 
     spent = [await ActivityEnvironment().run(calls) for _ in range(TIMES)]
-    return 1_000 * min(spent) / CALLS
+    counted = Calls()
+
+    async def count() -> None:
+        sys.setprofile(counted)
+        await once()
+        sys.setprofile(None)
+
+    await ActivityEnvironment().run(count)
+    return Cost(1_000 * min(spent) / CALLS, counted.number)

@@ -13,6 +13,7 @@ import logging
 import os
 import re
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Self
 
@@ -29,6 +30,7 @@ from temporalio.converter import (
     StorageDriverClaim,
     StorageDriverRetrieveContext,
     StorageDriverStoreContext,
+    WithSerializationContext,
 )
 from temporalio.worker._command_aware_visitor import current_command_info
 
@@ -42,7 +44,8 @@ from plansurvive.runtime.sealing import UNSEALED, Sealing
 
 EXTERNAL_BYTES = 65_536
 """Payloads of at least this many bytes are stored outside history."""
-
+SHORT_BYTES = 65_536
+"""Stored payloads of at most this many bytes are read in the event loop."""
 KEY_SECONDS = 60
 """Seconds until a step is tried again whose worker lacks the key of its arguments."""
 _log = logging.getLogger(__name__)
@@ -78,10 +81,21 @@ class LocalDirectory(StorageDriver):
 
     async def retrieve(self, _: StorageDriverRetrieveContext, claims: Sequence[StorageDriverClaim]) -> list[Payload]:
         """Retrieve payloads. Raises StorageError, or OSError when the same request may succeed later."""
+        return [await self._read(claim.claim_data.get("sha256", "")) for claim in claims]
+
+    async def _read(self, digest: str) -> Payload:
+        """Retrieve a payload: a short one at once, as handing it to another thread takes longer than to read it."""
+        if self._is_short(digest):
+            return self._retrieve(digest)
         try:
-            return [await asyncio.to_thread(self._retrieve, claim.claim_data.get("sha256", "")) for claim in claims]
+            return await asyncio.to_thread(self._retrieve, digest)
         except RuntimeError as error:
             raise OSError("the threads that read files have been shut down with the worker") from error
+
+    def _is_short(self, digest: str) -> bool:
+        with suppress(OSError, ValueError):  # what is missing or no claim of ours, `_retrieve` says
+            return os.stat(f"{self.directory}/{digest[:2]}/{digest[2:]}").st_size <= SHORT_BYTES  # noqa: PTH116
+        return False
 
     def path(self, digest: str) -> Path:
         """The file path for a content hash."""
@@ -226,7 +240,7 @@ class OneConverter(TolerantConverter):
 
     def with_context(self, context: SerializationContext) -> Self:
         """This converter, unless it has a codec that wants the context: no other part of it does."""
-        return self if self.payload_codec is None else super().with_context(context)
+        return super().with_context(context) if isinstance(self.payload_codec, WithSerializationContext) else self
 
     def _with_store_context(self, _: StorageDriverStoreContext) -> DataConverter:
         return self

@@ -28,9 +28,12 @@ def deadline_of(run: Run) -> datetime | None:
     """When the run must have ended; None if never, or if it has not begun."""
     if run.started is None:
         return None
-    seconds, until = run.time_limit, run.options.part(Within).until
-    own = None if seconds is None else run.started + timedelta(seconds=seconds)
-    return min((each for each in (own, until) if each is not None), default=None)
+    seconds, within = run.time_limit, run.options.known_part(Within)
+    until = None if within is None else within.until
+    if seconds is None:
+        return until
+    own = run.started + timedelta(seconds=seconds)
+    return own if until is None else min(own, until)
 
 
 def awaited(run: Run) -> datetime | None:

@@ -26,8 +26,11 @@ PREFIX = "workspace-"
 
 def needs_lock(run: Run) -> bool:
     """Whether the run must hold the lock on its workspace."""
-    wanted = run.plan.workspace_lock or run.facts.part(LocksAll).every_plan
-    return wanted and not run.options.part(Covered).is_covered
+    if not run.plan.workspace_lock:
+        every = run.facts.known_part(LocksAll)
+        if every is None or not every.every_plan:
+            return False
+    return not run.options.part(Covered).is_covered
 
 
 def is_covered(run: Run) -> bool:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from itertools import islice
+from itertools import chain, islice
 from typing import Annotated, Literal
 
 from pydantic import AwareDatetime, Field, StringConstraints
@@ -80,7 +80,8 @@ def effective(run: Run, is_child: bool) -> list[NotifyRule]:
     A child tells only what waits in it: its end is a step's of its parent.
     """
     found, seen = list[NotifyRule](), set[tuple[str, Event]]()
-    for rule in [*run.plan.notify, *run.options.part(MoreRules).rules, *run.facts.part(MoreRules).rules]:
+    more = [part.rules for each in (run.options, run.facts) if (part := each.known_part(MoreRules)) is not None]
+    for rule in [*run.plan.notify, *chain.from_iterable(more)]:
         events = [each for each in rule.on if (rule.to, each) not in seen and (each in WAITING or not is_child)]
         seen.update((rule.to, each) for each in events)
         if events:

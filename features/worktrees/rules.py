@@ -59,7 +59,8 @@ def origin_of(run: Run) -> str:
 
 def order_of(run: Run, step: Step) -> WorktreeOrder | None:
     """The worktree that a step works in, without the stamps of its files; None: it works in the workspace."""
-    if tree := own_tree(run, step.id):
+    is_inside = bool(run.opened) or run.closing is not None  # otherwise there is nothing around a step
+    if tree := own_tree(run, step.id) if is_inside or step.worktree else "":
         return WorktreeOrder(plan=origin_of(run), tree=tree, step=step.id, title=_title(step))
     choice = run.options.known_part(WorktreeChoice)
     if choice is None or not choice.tree:

@@ -78,6 +78,8 @@ def inner_ids(step: Step) -> frozenset[str]:
 
 def bodies(step: Step) -> Iterator[Body]:
     """The bodies of a step, in the order in which they are written."""
+    if step.steps is None and not (step.switch or step.catch or step.finally_ is not None or step.undo is not None):
+        return  # a plain call, as most are
     items, calls = item_names(step), call_names(step)
     if step.steps is not None:
         yield Body("", "steps", step.steps, calls, frozenset())
@@ -102,8 +104,9 @@ def plan_bodies(plan: Plan) -> Iterator[Body]:
 def walk(plan: Plan) -> Iterator[tuple[str, Step]]:
     """Every step of a plan with its path, in reading order, those inside others included: `resize.catch.notify`."""
     for body in plan_bodies(plan):
+        before = path_in(body, "")
         for step in body.steps:
-            yield from walk_step(step, path_in(body, ""))
+            yield from walk_step(step, before)
 
 
 def walk_step(step: Step, before: str = "") -> Iterator[tuple[str, Step]]:

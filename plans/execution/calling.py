@@ -106,5 +106,4 @@ def result_of(returned: Return, now: datetime, lasted: float = 0.0) -> Result:
 
 def number(found: Any, otherwise: float) -> float:
     """A number that somebody else has written, or `otherwise` if it is none that can be used."""
-    is_number = isinstance(found, (int, float)) and not isinstance(found, bool) and 0 <= found <= 1e15
-    return found if is_number else otherwise
+    return found if type(found) in (int, float) and 0 <= found <= 1e15 else otherwise

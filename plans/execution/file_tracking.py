@@ -66,6 +66,10 @@ def note_returned(run: Run, step: Step, returned: Return, now: datetime) -> None
 
 def track(run: Run, step: Step, returned: Return, now: datetime) -> None:
     """Record the files a call read, wrote and deleted, the agents.md it returned, and its warnings."""
+    if not (
+        returned.read or returned.wrote or returned.deleted or returned.missing or returned.notes or returned.warnings
+    ):
+        return
     scope, files = _scope(run, step), run.files
     for path, stamp in [*returned.read.items(), *returned.wrote.items()]:
         if stamp is not None:
