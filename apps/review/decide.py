@@ -55,6 +55,8 @@ class Deciding(LivePlan):
             self.say("This step is not awaiting approval; enter edits one that has not started.")
         elif not item.is_call:
             self.say("This is not about a call of the step's tool: it has no arguments to change.")
+        elif item.as_asked:
+            self.say("Who asks makes this call itself, as it is shown: y approves it, n denies it.")
         else:
             try:
                 self.say(await approved_with_others(self, item, self._typed_args, self.compare))

@@ -174,7 +174,7 @@ def _facts(
             yield "race", f"! {line(problem.message)}", "bold yellow"
     if item:
         keys = "y answers" if item.is_question else "y approves, n denies, N says why"
-        keys += ", e edits" if item.is_call else ""
+        keys += ", e edits" if item.takes_args else ""
         yield "awaiting", f"? {line(item.kind)}: {keys}", "bold yellow"
     if step.description:
         yield "step", exact(step.description), ""

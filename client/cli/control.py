@@ -110,7 +110,7 @@ async def _decide(here: Connected, plan: str, choice: Choice, *, approved: bool)
         output.remark(coloured(await compared(here, asked, known.task_queue)))
         if choice.remember and asked.always:
             output.say("\n".join(output.wrapped("Approved with it:", line(asked.always))))
-        if choice.args is not None and asked.is_call:
+        if choice.args is not None and asked.takes_args:
             warned = [f"! {warning}" for warning in with_args(asked, choice.args).warnings]
             rows = output.fitted([*warned, *args_rows(choice.args)])
             output.say("\n".join(["With these arguments instead:", *rows]))

@@ -344,11 +344,20 @@ def sentence(step_id: str, decision: Decision) -> str:
     return f"step '{step_id}' {'approved' if decision.approved else 'denied'}{who}{how}{why}{more}"
 
 
+def is_as_asked(run: Run, step: Step) -> bool:
+    """Whether the step's call can only be approved as it is, or denied."""
+    spec = run.facts.tools.get(step.tool)
+    return spec is not None and spec.as_asked
+
+
 def _check_args(run: Run, step: Step, args: dict[str, Any]) -> None:
     if not run.facts.tools:
         raise Refused(
             "arguments cannot be changed before the plan has been checked; try again in a moment", "TOO_EARLY"
         )
+    if is_as_asked(run, step):
+        text = f"the arguments of step '{step.id}' cannot be changed: who asks makes the call itself, as it is shown"
+        raise Refused(f"{text}; approve or deny it as it is", "INVALID_ARGS")
     completed = {name for name, state in run.steps.items() if state.status is Status.COMPLETED}
     usable = completed | (run.steps.keys() & dependencies(step).keys())
     changed = step.model_copy(update={"args": args})

@@ -85,6 +85,10 @@ class ToolSpec(Parted, Value):
         default=False,
         description="Its worker judges each call by rules of its own: it asks for nothing by default before that.",
     )
+    as_asked: bool = Field(
+        default=False,
+        description="Who asks makes the call itself: it is approved as it is or denied, never with other arguments.",
+    )
     asks_because: str = Field(default="", description="Why its calls need approval, if not for what they say.")
     withheld: list[str] = Field(
         default_factory=list,

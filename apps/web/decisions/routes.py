@@ -155,6 +155,8 @@ async def _with_other_args(request: Request, form: FormData, choice: Choice) -> 
     if asked is None or (choice.digest and asked.digest != choice.digest):
         notice = await news(service, plan, step, asked)
         return await _shown(request, plan, step, Typed(notice, choice.comment, code=REFUSED))
+    if not asked.takes_args:  # the page has no form for it
+        raise Refused(f"what step '{step}' asks can only be approved as it is, or denied", "INVALID_ARGS")
     schema, final = await schema_of_args(service, plan, asked.tool), final_args(form)
     if final is None:
         found = args_form(schema, asked.args).read(form.multi_items())
@@ -219,7 +221,7 @@ async def _shown(request: Request, plan: str, step: str, typed: Typed) -> Respon
         became = await outcome(await service.client(), plan, step)
     else:
         [shown] = await cards_of(service, [await with_values(asked, service.settings)], answer=typed.answer)
-        if shown.card.is_call:
+        if shown.card.takes_args:
             args = typed.args or args_form(await schema_of_args(service, plan, asked.tool), asked.args).field
     return page(
         request, "decide.html", status=typed.code, nav="inbox", plan=plan, step=step, shown=shown, args=args,

@@ -196,7 +196,7 @@ class Screen:
             if key in "aA":
                 self._question = None
                 self._start(self._off_screen(item, answered))
-        elif key in "cC" or (key in "eE" and item.is_call):
+        elif key in "cC" or (key in "eE" and item.takes_args):
             self._question = None
             self._start(self._off_screen(item, commented if key in "cC" else edited))
         elif (key in "yY" or self._is_for_all(key)) and not self._question.is_read:
@@ -244,7 +244,7 @@ class Screen:
 
     def _answers(self, item: Card) -> str:
         every = "   [a]lways" if item.always else ""
-        more = "   [e]dit" if item.is_call else ""
+        more = "   [e]dit" if item.takes_args else ""
         keys = "[a]nswer   [l]ater"
         if not item.is_question:
             keys = f"[y]es   [n]o   [c] no, with a comment{every}{more}   [l]ater"

@@ -39,7 +39,7 @@ def ways(plan: str, item: Card) -> list[str]:
     """The commands that decide about a pending call, with what `--remember` would cover."""
     one = item.command(plan)
     rows = either("  ", item.commands(plan))
-    rows += [f"  with other arguments: {one} --args JSON"] if item.is_call else []
+    rows += [f"  with other arguments: {one} --args JSON"] if item.takes_args else []
     return [*rows, *wrapped(f"  always: {one} --remember:", line(item.always))] if item.always else rows
 
 

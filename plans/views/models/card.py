@@ -52,6 +52,7 @@ class Card(Value):
         default_factory=dict, description="By step, values that the call inserts and that are stored outside history."
     )
     digest: str = Field(default="", description="Digest of all this: a decision that names it is about nothing else.")
+    as_asked: bool = Field(default=False, description="It cannot be approved with other arguments.")
     changed: bool = Field(default=False, description="It asked for another call before, or an edit changed it.")
     asker: str = Field(default="", description="Which plan or agent asks, and who started it.")
     reasons: list[str] = Field(default_factory=list, description="Why it asks, in sentences.")
@@ -92,8 +93,13 @@ class Card(Value):
 
     @property
     def is_call(self) -> bool:
-        """Whether it is about a call of the step's tool, whose arguments may be replaced."""
+        """Whether it is about a call of the step's tool."""
         return self.kind in CALLS
+
+    @property
+    def takes_args(self) -> bool:
+        """Whether it may be approved with other arguments."""
+        return self.is_call and not self.as_asked
 
     @property
     def heading(self) -> str:

@@ -101,6 +101,7 @@ def _shown(run: Run, step: Step, args: dict[str, Any]) -> dict[str, Any]:
         "queue": run.queue_of(step),
         "workspace": run.workspace_of(step),
         "network": args.get("network") is True,
+        **({"as_asked": True} if approvals.is_as_asked(run, step) else {}),
         "changed": approvals.is_changed(run, step.id),
         "version": run.plan.version,
     }
