@@ -42,6 +42,9 @@ class ChildReport(Value):
     more: int = Field(default=0, ge=0, le=10**9, description="Number of further ones.")
     failed_items: int = Field(default=0, ge=0, le=10**9, description="Of a batch of a loop: how many items failed.")
     undos: int = Field(default=0, ge=0, le=10**9, description="Of one that has ended: steps that are to be undone.")
+    tool_undos: int = Field(
+        default=0, ge=0, le=10**9, description="Further ones, which only `plan undo` undoes: their tools say how."
+    )
     denied_items: int = Field(default=0, ge=0, le=10**9, description="Of one that has ended: how many were denied.")
     lacks_answers: bool = Field(default=False, description="Of one that has ended: it lacks nothing but decisions.")
 

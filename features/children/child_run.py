@@ -23,7 +23,7 @@ from plansurvive.plans.directory import DirectoryIdentity
 from plansurvive.plans.errors import InvalidPlan, Refused
 from plansurvive.plans.execution import accounts, resume
 from plansurvive.plans.execution.file_tracking import stamps_for
-from plansurvive.plans.execution.undo_run import undoing
+from plansurvive.plans.execution.undo_run import undoing, with_undos
 from plansurvive.plans.file_stamps import Stamp
 from plansurvive.plans.flow.ids import is_inside
 from plansurvive.plans.model import Plan, Problem, Step
@@ -79,12 +79,15 @@ def resumed_run(
     return new
 
 
-def undo_run(parent: Run, step: Step, loaded: LoadedUndo, now: datetime) -> Run | None:
-    """The Run that undoes the steps of an ended child plan; None if nothing of it is left to undo.
+def undo_run(parent: Run, step: Step, loaded: LoadedUndo, now: datetime, *, with_tools: bool) -> Run | None:
+    """The Run that undoes the steps of an ended child plan; None if nothing of it is left to undo. `with_tools`: also
+    those whose tools alone say how.
 
     Raises pydantic's ValidationError for a Run that another version of this program wrote.
     """
     ended = Run.model_validate(loaded.run)
+    ended.language = parent.language
+    ended = with_undos(ended) if with_tools else ended
     if not to_undo(ended):
         return None
     new = undoing(ended, loaded.undo_id, now, yes=parent.options.approve_all)

@@ -93,7 +93,10 @@ class ChildPlans:
                 start_to_close_timeout=policies.CHANGES.start_to_close,
                 retry_policy=policies.CHANGES.retry_policy,
             )
-            child = child_run.undo_run(self._run, step, loaded, workflow.now())
+            # A plan that rolls back undoes what plans say. In 1.0.0, so did one that a person undoes, in its children.
+            closing = self._run.closing
+            with_tools = closing is not None and bool(closing.of) and workflow.patched("undo-of-tools-in-children")
+            child = child_run.undo_run(self._run, step, loaded, workflow.now(), with_tools=with_tools)
         except ActivityError as error:
             if is_cancelled_exception(error):
                 raise asyncio.CancelledError from error

@@ -13,6 +13,7 @@ from plansurvive.plans.child_state import ChildReport, ParentLink
 from plansurvive.plans.children.asked import asked_of
 from plansurvive.plans.execution.readiness import ReadinessIndex
 from plansurvive.plans.execution.tool_history import files_of_run
+from plansurvive.plans.execution.undo_run import tool_undos
 from plansurvive.plans.run import DONE, ENDED, Run, Status
 from plansurvive.plans.run.unanswered import lacks_answers_alone
 from plansurvive.plans.run.undone import to_undo
@@ -37,7 +38,7 @@ def report_of(run: Run, standing: ReadinessIndex) -> ChildReport:
     return ChildReport(
         status=run.status.value, counts=counts, pending=asked, more=more, failed_items=failed,
         denied_items=_denied_items(run), undos=len(to_undo(run)) if run.status in ENDED else 0,
-        lacks_answers=lacks_answers_alone(run),
+        tool_undos=tool_undos(run) if run.status in ENDED else 0, lacks_answers=lacks_answers_alone(run),
     )  # fmt: skip
 
 
@@ -66,7 +67,8 @@ def message_of(run: Run, report: ChildReport, **more: Any) -> dict[str, Any]:
     return {
         "stepId": link.step_id if link else "",
         "agentId": f"plan-{run.plan.id}",
-        "child": report.model_dump(mode="json"),
+        # Workers of 1.0.0 do not know the field.
+        "child": report.model_dump(mode="json", exclude=set() if report.tool_undos else {"tool_undos"}),
         "spent": run.ledger.spent(run.llm_seconds).model_dump(mode="json", exclude_defaults=True),
         "finished": finished_requests(run),
         **(_files(run) if run.ended else {}),

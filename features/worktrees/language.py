@@ -30,4 +30,4 @@ def problems(step: Step, tools: Mapping[str, ToolSpec]) -> Iterator[Problem]:  #
 
 _REVERTED = Undo(tool=REVERT, args={"commits": "$value.commits", "into": "$value.into"})
 
-LANGUAGE = Language(checks=[problems], undoes={MERGE: _REVERTED})
+LANGUAGE = Language(checks=[problems], undoes={MERGE: _REVERTED}, stays=[lambda step: bool(step.worktree)])

@@ -11,6 +11,7 @@ from plansurvive.features.worktrees.conflicts import Conflict
 from plansurvive.features.worktrees.merging import Call, Merged, bring, changed_files, merge, revert
 from plansurvive.features.worktrees.model import MERGE, REVERT, WorktreeConflict, WorktreeOrder
 from plansurvive.features.worktrees.trees import MOVED, Trees, read, short
+from plansurvive.plans.definition.scopes import UNDO
 from plansurvive.plans.errors import ToolError
 
 MAX_FILES = 1_000
@@ -75,10 +76,14 @@ def revert_tool(root: Path) -> Tool:
         Returns:
             `{commits, into, conflicts}`: the commits that the branch got, oldest first; conflicts is empty.
         """
+        call = _call(context, into)
         if _order(context).tree:
+            if context.call.step_id.endswith(
+                f".{UNDO}"
+            ):  # of a plan in a worktree: what it has merged there stays there
+                return {"commits": [], "into": into or "", "conflicts": []}
             text = f"step '{context.call.step_id}' works in a worktree itself"
             raise ToolError("INVALID_ARGS", f"{text}; take `worktree` out, or undo the merge outside the block")
-        call = _call(context, into)
         with context.workspace.directory("."):
             merged = await asyncio.to_thread(revert, Trees(root), context.workspace.root, call, commits)
         return await _value(merged, context)

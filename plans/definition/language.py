@@ -62,17 +62,19 @@ class Language:
     """The tools whose steps the feature runs in the workflow."""
     undoes: Mapping[str, Undo] = field(default_factory=dict)
     """By tool, what `plan undo` does about a completed step of it that has no `undo`. Example: a merge is reverted."""
+    stays: Sequence[Callable[[Step], bool]] = ()
+    """Whether `undoes` leaves out a step, with all that is inside. Example: what is in a worktree stays there."""
 
     @classmethod
     def of(cls, parts: Iterable[Language]) -> Language:
         """What several features add."""
         parts = list(parts)
-        words, checks, calls, tools = (
+        words, checks, calls, tools, stays = (
             tuple[Any, ...](chain.from_iterable(map(attrgetter(side), parts)))
-            for side in ("words", "checks", "calls", "tools")
+            for side in ("words", "checks", "calls", "tools", "stays")
         )
         undoes = {name: each for part in parts for name, each in part.undoes.items()}
-        return cls(words, checks, calls, tools, undoes)
+        return cls(words, checks, calls, tools, undoes, stays)
 
     def for_models(self, spec: ToolSpec, before: Sequence[Mapping[str, Any]] = ()) -> ToolSpec:
         """The spec of a tool as a model may use it. `before`: arguments of its calls that the plan has now."""

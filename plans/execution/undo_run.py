@@ -36,21 +36,43 @@ def undo_plan_id(plan_id: str, number: int) -> str:
 
 
 def with_undos(run: Run) -> Run:
-    """The run, with an `undo` for each step without one whose tool is known to have one (`Language.undoes`).
+    """The run, with an `undo` for each step without one whose tool is known to have one (`Language.undoes`), and its
+    child plans with theirs.
 
     For a plan that a person undoes. One that rolls back undoes what it says itself, and nothing else.
     """
     undoes = run.language.undoes
 
     def changed(step: Step) -> Step:
+        if any(does_stay(step) for does_stay in run.language.stays):
+            return step
         inner = with_bodies(step, lambda _, each: changed(each))
         rule = undoes.get(inner.tool or "") if inner.undo is None else None
         return inner if rule is None else inner.model_copy(update={"undo": rule})
 
+    steps = {name: _with_tool_undos(state) for name, state in run.steps.items()}
+    if any(steps[name] is not state for name, state in run.steps.items()):
+        run = run.model_copy(update={"steps": steps})
     if not any(step.tool in undoes for _, step in walk(run.plan)):
         return run
     plan = run.plan.model_copy(update={"steps": [changed(step) for step in run.plan.steps]})
     return run.model_copy(update={"plan": plan})
+
+
+def _with_tool_undos(state: StepState) -> StepState:
+    """The state of a step whose child plan has only steps that their tools can undo, as one that has undos."""
+    child = state.child
+    if child is None or child.report is None or not child.report.tool_undos:
+        return state
+    report = child.report.model_copy(update={"undos": child.report.undos + child.report.tool_undos, "tool_undos": 0})
+    new = state.model_copy(update={"parts": dict(state.parts)})
+    new.child = child.model_copy(update={"report": report})
+    return new
+
+
+def tool_undos(run: Run) -> int:
+    """How many steps of an ended run a person's undo undoes besides those that say how."""
+    return len(to_undo(with_undos(run))) - len(to_undo(run))
 
 
 def left_to_undo(run: Run, step_id: str | None = None) -> list[str]:

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from plansurvive.client import runs
+from plansurvive.features.files.verbs import undo_whole, would_undo
 from tests.features.worktrees.repositories import git, made
 from tests.kit.driving import Plans, step
+from tests.workflows.agents import call, says, serving
 from tests.workflows.conftest import MakeWorker
 
 
@@ -147,3 +151,98 @@ async def test_a_workspace_without_a_repository_fails_the_step_with_what_to_do(
     result = step(view, "one")["result"]
     assert result["code"] == "WORKTREE_REFUSED"
     assert "is not a git repository; make it one: git init" in result["error"]
+
+
+def child(step_id: str, *steps: dict[str, Any], needs: list[str] | None = None, **more: Any) -> dict[str, Any]:
+    """A step that runs a plan of these steps."""
+    return {"id": step_id, "tool": "plan", "args": {"steps": [*steps]}, "dependsOn": needs or [], **more}
+
+
+def merged(step_id: str, of: str) -> dict[str, Any]:
+    return {"id": step_id, "tool": "merge_worktrees", "args": {"steps": [of]}, "dependsOn": [of]}
+
+
+async def test_undoing_a_plan_reverts_what_its_child_plans_have_merged_at_any_depth(
+    idle: Plans, make_worker: MakeWorker, workspace: Path, tmp_path: Path
+) -> None:
+    made(workspace, a="one\n")
+
+    def work(name: str) -> list[dict[str, Any]]:
+        return [writes(name, f"{name}.txt", name, worktree=True, description=f"Do {name}"), merged(f"m-{name}", name)]
+
+    deep = child("deep", *work("inner"), needs=["m-outer"])
+    async with make_worker(worktrees=tmp_path / "worktrees"):
+        plan = await idle.start([child("sub", *work("outer"), deep)], {"approveAll": True})
+        view = await plan.ended()
+        assert view["status"] == "completed", view["log"]
+        subjects = ["Do inner", "Do outer", "first"]
+        assert git(workspace, "log", "--format=%s").split("\n") == subjects
+        shown = await would_undo(idle.client, plan.id, None)
+        assert [call.tool for call in shown.calls] == ["revert_merge"] * 2
+        assert [call.step_id.rpartition("/")[2] for call in shown.calls] == ["m-inner", "m-outer"]
+
+        async def to_its_end(started: runs.Started) -> runs.Summary:
+            return await runs.wait(idle.client, started.plan_id)
+
+        done = await undo_whole(idle.client, plan.id, None, to_its_end, yes=True)
+        assert (done.is_whole, done.report.refused) == (True, [])
+        assert (await would_undo(idle.client, plan.id, None)).calls == []
+    assert git(workspace, "log", "--format=%s").split("\n") == [
+        *(f'Revert "{each}"' for each in reversed(subjects[:2])), *subjects,
+    ]  # fmt: skip
+    assert sorted(path.name for path in workspace.glob("*.txt")) == ["a.txt"]
+
+
+async def test_a_plan_that_rolls_back_reverts_no_merge_that_does_not_say_so(
+    idle: Plans, make_worker: MakeWorker, workspace: Path, tmp_path: Path
+) -> None:
+    made(workspace, a="one\n")
+    sub = child("sub", writes("one", "new.txt", "x", worktree=True, description="Write it"), merged("merge", "one"))
+    breaks = {"id": "breaks", "tool": "read_file", "args": {"path": "none.txt"}, "dependsOn": ["sub"]}
+    async with make_worker(worktrees=tmp_path / "worktrees"):
+        plan = await idle.start([sub, breaks], {"approveAll": True}, rollback=True)
+        await plan.ended()
+    assert git(workspace, "log", "--format=%s") == "Write it\nfirst"
+
+
+async def test_a_plan_and_an_agent_work_in_the_worktree_of_their_step(
+    idle: Plans, make_worker: MakeWorker, workspace: Path, tmp_path: Path
+) -> None:
+    made(workspace, a="one\n")
+    command = "cat a.txt > seen.txt; echo two >> a.txt"
+    inner = [
+        writes("write", "new.txt", "x"),
+        {"id": "run", "tool": "run_command", "args": {"command": command}, "requiresApproval": False},
+    ]
+    plan_step = child("sub", *inner, worktree=True, description="A plan")
+    asks = [call("write_file", path="new.txt", content="by the agent"), call("run_command", command=command)]
+    story = [says({"tool_calls": asks}), says({"answer": "done", "confidence": "high"}, times=0)]
+    agent = {"id": "ai", "tool": "agent", "args": {"objective": "Work."}, "worktree": True, "description": "An agent"}
+    async with serving(idle, partial(make_worker, worktrees=tmp_path / "worktrees"))(story):
+        plan = await idle.start([plan_step, agent], {"approveAll": True})
+        view = await plan.ended()
+    assert view["status"] == "completed", view["log"]
+    assert git(workspace, "status", "--porcelain") == ""
+    for tree, content in (("sub", "x"), ("ai", "by the agent")):
+        branch = f"plans/{view['id']}/{tree}"
+        shown = [git(workspace, "show", f"{branch}:{name}") for name in ("new.txt", "seen.txt", "a.txt")]
+        assert shown == [content, "one", "one\ntwo"]
+        assert git(workspace, "log", "--format=%s", f"main..{branch}") == {"sub": "A plan", "ai": "An agent"}[tree]
+
+
+async def test_what_is_merged_within_a_worktree_stays_there_when_the_plan_is_undone(
+    idle: Plans, make_worker: MakeWorker, workspace: Path, tmp_path: Path
+) -> None:
+    made(workspace, a="one\n")
+    one = writes("one", "new.txt", "x", worktree=True, description="Write it")
+    block = {
+        "id": "both",
+        "worktree": True,
+        "steps": [merged("bring", "one") | {"dependsOn": []}],
+        "dependsOn": ["one"],
+    }
+    async with make_worker(worktrees=tmp_path / "worktrees"):
+        plan = await idle.start([one, block, merged("merge", "both")], {"approveAll": True})
+        assert (await plan.ended())["status"] == "completed"
+        calls = (await would_undo(idle.client, plan.id, None)).calls
+    assert [call.step_id for call in calls] == ["merge"]
