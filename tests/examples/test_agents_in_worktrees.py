@@ -67,7 +67,7 @@ async def test_issues_are_solved_side_by_side_reviewed_and_merged_by_a_person(
         assert git(shop, "rev-parse", "main") == before
         assert git(shop, "status", "--porcelain") == "?? review.md"
         report = (shop / "review.md").read_text()
-        assert "- #8: Rounds half up." in report.partition("Left on")[0]
+        assert "\n- #8: Rounds half up.\n" in report.partition("Left on")[0]
         assert "- #12: A discount of 120" in report.partition("Left on")[2]
         assert "sum(prices)" in (await run("diff", "shop", "work[7]")).out
         assert (await run("approve", "shop", "merge")).code == 0
