@@ -120,6 +120,11 @@ PLANS: Table = {
         "a warning: a comparison of a number with a text, of texts by size, or with a word that names a field",
         "the message says how to write it",
     ),
+    "BUDGET_NOT_HELD": (
+        "a warning: a coding agent does not report what it spends, or is not known to, and a limit of the budget "
+        "counts what it reports",
+        "the message says which limit; a `timeout` of the step holds as well",
+    ),
     "CONSTANT_CONDITION": ("a warning: a condition that uses no value", "remove it, or name a step or an input"),
     "NOT_A_REFERENCE": (
         "a warning: the name of a step that is not a reference, as in `{{length(a)}}`, or `$a` in a shell command",

@@ -7,12 +7,13 @@ be sent (`Rules.permit`): a `Permission`. Nothing here reads a clock: the second
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, Field
+from pydantic import AfterValidator, Field, SerializerFunctionWrapHandler, model_serializer
 
 from plansurvive.plans.model import Value
+from plansurvive.plans.text.safe_text import line
 
 Verdict = Literal["ok", "warn", "wait", "ask", "stop"]
 """Of a request: it is sent; it is, and the log warns; others that are under way end first; a person decides; never."""
@@ -24,6 +25,11 @@ MAX_REPORTED = 10**12
 """Far above what any run can spend: larger numbers in a message are no report."""
 MAX_MODELS = 50
 """Models that one run reports by name."""
+Costs = Annotated[
+    dict[Annotated[str, Field(max_length=20)], Annotated[float, Field(ge=0, le=MAX_REPORTED, allow_inf_nan=False)]],
+    Field(max_length=20),
+]
+"""Amounts by currency."""
 
 
 class Usage(Value):
@@ -33,6 +39,23 @@ class Usage(Value):
     prompt_tokens: int = Field(default=0, ge=0, description="Tokens of the messages.")
     completion_tokens: int = Field(default=0, ge=0, description="Tokens of the answers.")
     total_tokens: int = Field(default=0, ge=0, description="All tokens, as counted by the endpoint.")
+    cost: Costs = Field(default_factory=dict, description="By currency, what coding agents say that it has cost.")
+
+    @model_serializer(mode="wrap")
+    def _without_no_cost(self, whole: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """Leave out `cost` where none is known: workers of 1.0.0 do not know the field."""
+        found: dict[str, Any] = whole(self)
+        return found if found.get("cost") else {name: each for name, each in found.items() if name != "cost"}
+
+    @property
+    def highest_cost(self) -> tuple[float, str]:
+        """The largest amount of one currency, and that currency; 0 where no cost is known."""
+        return max(((amount, currency) for currency, amount in self.cost.items()), default=(0.0, ""))
+
+    @property
+    def costs(self) -> str:
+        """`0.02 USD`, for people; empty if no cost is known."""
+        return ", ".join(f"{amount:,.10g} {line(currency)}".rstrip() for currency, amount in sorted(self.cost.items()))
 
     def plus(self, other: Usage) -> Usage:
         """The sum of both."""
@@ -41,11 +64,15 @@ class Usage(Value):
             prompt_tokens=self.prompt_tokens + other.prompt_tokens,
             completion_tokens=self.completion_tokens + other.completion_tokens,
             total_tokens=self.total_tokens + other.total_tokens,
+            cost=_added(self.cost, other.cost, 1),
         )
 
     def in_words(self, unit: str = "") -> str:
-        """`3,000 tokens in 10 LLM requests`, for people; `unit`: what follows the number of tokens."""
-        return f"{self.total_tokens:,}{unit} in {self.calls:,} LLM request{'s' * (self.calls != 1)}"
+        """`3,000 tokens in 10 LLM requests`, for people; `unit`: what follows the number of tokens. With known costs,
+        these as well.
+        """
+        cost = f", {self.costs}" if self.cost else ""
+        return f"{self.total_tokens:,}{unit} in {self.calls:,} LLM request{'s' * (self.calls != 1)}{cost}"
 
     def minus(self, other: Usage) -> Usage:
         """What remains without `other`; nothing is negative."""
@@ -54,7 +81,14 @@ class Usage(Value):
             prompt_tokens=max(0, self.prompt_tokens - other.prompt_tokens),
             completion_tokens=max(0, self.completion_tokens - other.completion_tokens),
             total_tokens=max(0, self.total_tokens - other.total_tokens),
+            cost=_added(self.cost, other.cost, -1),
         )
+
+
+def _added(costs: Mapping[str, float], others: Mapping[str, float], sign: int) -> dict[str, float]:
+    """The sum, or with -1 what remains: nothing is negative, and what is nothing is left out."""
+    sums = {name: round(costs.get(name, 0.0) + sign * others.get(name, 0.0), 9) for name in (*costs, *others)}
+    return {name: amount for name, amount in sums.items() if amount > 0}
 
 
 def _plausible(usage: Usage) -> Usage:
@@ -182,12 +216,18 @@ class Ledger(Value):
         )
 
     def to_json(self, seconds: float) -> dict[str, Any]:
-        """The usage in total, and the tokens by step (planning has the id "") and by model; `seconds` it took."""
+        """The usage in total, and the tokens by step (planning has the id "") and by model; `seconds` it took.
+
+        Costs are there if any are known.
+        """
         by_step = {name: usage.total_tokens for name, usage in self.by_step.items()}
         by_model = {name: usage.total_tokens for name, usage in self.by_model.items()}
-        return {
+        found = {
             **self.total.model_dump(mode="json"), "seconds": round(seconds, 3), "byStep": by_step, "byModel": by_model
         }  # fmt: skip
+        costs = {"costByStep": self.by_step, "costByModel": self.by_model}
+        priced = {key: {name: each.cost for name, each in shares.items() if each.cost} for key, shares in costs.items()}
+        return found | {key: shares for key, shares in priced.items() if shares}
 
     def spent(self, seconds: float) -> Spent:
         """All of it, by model, as a run reports it to the plan that it works for; `seconds` it took."""

@@ -38,6 +38,7 @@ def granted(budget: Budget) -> Budget:
             "tokens": None if budget.tokens is None else ceil(budget.tokens * raised),
             "calls": None if budget.calls is None else ceil(budget.calls * raised),
             "seconds": None if budget.seconds is None else budget.seconds * raised,
+            "cost": None if budget.cost is None else budget.cost * raised,
         }
     )
 

@@ -11,6 +11,7 @@ from plansurvive.features.budget.model import Final, granted, may_ask
 from plansurvive.plans.model import Budget, Plan
 from plansurvive.plans.run import Run
 from plansurvive.plans.run.feature import Rules
+from plansurvive.plans.text.safe_text import line
 from plansurvive.plans.usage import Permission, Position, Usage
 
 
@@ -20,12 +21,16 @@ def decide(budget: Budget, spent: Usage, seconds: float = 0.0, plan: str = "") -
         ("tokens", budget.tokens, float(spent.total_tokens)),
         ("calls", budget.calls, float(spent.calls)),
         ("seconds", budget.seconds, seconds),
+        ("cost", budget.cost, spent.highest_cost[0]),
     )
     shares = [(used / limit, name, used, limit) for name, limit, used in limits if limit is not None]
     share, name, used, limit = max(shares, default=(0.0, "", 0.0, 0.0))
     if share < budget.warn_at:
         return Permission()
-    reason = f"{used:,.0f} of {limit:,.0f} {name} of the LLM budget are spent"
+    amounts = f"{used:,.0f} of {limit:,.0f} {name}"
+    if name == "cost":
+        amounts = f"{used:,.10g} of {limit:,.10g} {line(spent.highest_cost[1]) or name}"
+    reason = f"{amounts} of the LLM budget are spent"
     if share < 1:
         return Permission(verdict="warn", reason=reason)
     remedy = f"raise it with: plan resume {plan} --set budget.{name}=N"
@@ -55,11 +60,13 @@ def extended(budget: Budget, position: Position) -> Budget:
     """The budget after a person extended it: every limit raised by half of itself, and beyond what is spent."""
     more = granted(budget)
     calls, tokens = position.spent.calls + position.uncounted, position.spent.total_tokens
+    cost = position.spent.highest_cost[0] + (budget.cost or 0) / 2
     return more.model_copy(
         update={
             "calls": more.calls if more.calls is None else max(more.calls, calls + 1),
             "tokens": more.tokens if more.tokens is None else max(more.tokens, tokens + (budget.tokens or 0) // 2 + 1),
             "seconds": more.seconds if more.seconds is None else max(more.seconds, position.seconds * 1.5),
+            "cost": more.cost if more.cost is None else max(more.cost, cost),
         }
     )
 
@@ -72,7 +79,7 @@ def extended_for(run: Run) -> Budget:
 def raised(run: Run) -> str:
     """What an approval makes of the limits, in words: `calls 50 -> 76`."""
     budget, more = run.plan.budget or Budget(), extended_for(run)
-    pairs = [(name, getattr(budget, name), getattr(more, name)) for name in ("tokens", "calls", "seconds")]
+    pairs = [(name, getattr(budget, name), getattr(more, name)) for name in ("tokens", "calls", "seconds", "cost")]
     return ", ".join(f"{name} {old:,.10g} -> {new:,.10g}" for name, old, new in pairs if old is not None)
 
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from plansurvive.features.agents.model.order import agent_of_step
-from plansurvive.features.coding_agents.model import TOOL
+from plansurvive.features.coding_agents.model import TOOL, cost_in
 from plansurvive.plans.in_views import InViews, Member
 from plansurvive.plans.model import Step
 from plansurvive.plans.model.identities import AGENT_PREFIX
 from plansurvive.plans.step_state import StepState
-from plansurvive.plans.text.safe_text import line
+from plansurvive.plans.usage import Usage
 
 
 def _is_of_plan(plan_id: str, step: Step) -> bool:
@@ -28,13 +28,7 @@ def _details(plan_id: str, step: Step, state: StepState) -> list[str]:
 
 def cost_of(value: Any) -> str:
     """What the work of an agent has cost, as far as the value of its step says it: `0.02 USD`; empty if it does not."""
-    usage = value.get("usage") if isinstance(value, dict) else None
-    if not isinstance(usage, dict):
-        return ""
-    found = usage.get("cost")
-    if isinstance(found, bool) or not isinstance(found, int | float):
-        return ""
-    return f"{found:,.10g} {line(str(usage.get('currency') or ''))[:20]}".rstrip()
+    return Usage(cost=cost_in(value.get("usage"))).costs if isinstance(value, dict) else ""
 
 
 def _member(plan_id: str, step: Step, _: StepState, call: int) -> Member | None:

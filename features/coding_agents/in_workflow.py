@@ -145,13 +145,15 @@ class OfOne(InRun):
         "coding_progress", ReportProgress, "Sent by a turn of a coding agent while it works.", max_bytes=AGENT_BYTES
     )
     async def coding_progress(self, message: ReportProgress) -> dict[str, Any]:
-        """Sent by a turn of a coding agent while it works: calls of its own tools that have ended, and tokens of its
-        session. Returns `{go: true}`, or false where the plan's budget does not let it continue now.
+        """Sent by a turn of a coding agent while it works: calls of its own tools that have ended, what its
+        session has taken and cost. Returns `{go: true}`, or false where the plan's budget does not let it continue now.
         """
         session = self._session()
         session.made += message.calls
         if message.tokens > session.tokens:
             session.tokens, session.spending = message.tokens, ""
+        if message.cost and message.cost != session.cost:
+            session.cost, session.spending = message.cost, ""
         self.execution.wake()
         # The workflow's loop counts the tokens and asks the plan; a person may have to decide there.
         try:

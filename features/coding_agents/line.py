@@ -100,7 +100,9 @@ class Line:
         """Send an update and wait for its answer; the library polls for it as long as it takes."""
         handle = self.client.get_workflow_handle(self.workflow_id)
         try:
-            found: dict[str, Any] = await handle.execute_update(name, message.model_dump(mode="json"))
+            found: dict[str, Any] = await handle.execute_update(
+                name, message.model_dump(mode="json", exclude_defaults=True)
+            )
         except WorkflowUpdateFailedError as error:
             cause = error.cause
             text = cause.message if isinstance(cause, ApplicationError) else str(cause)

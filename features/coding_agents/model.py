@@ -12,6 +12,7 @@ from pydantic import AwareDatetime, Field
 
 from plansurvive.plans.model import ApprovalRule, Retry, ToolSpec, Value
 from plansurvive.plans.model.parts import Part
+from plansurvive.plans.usage import MAX_REPORTED, Costs
 
 COMMAND = "run_command"
 """The tool whose calls are the terminals of an agent."""
@@ -69,6 +70,8 @@ class CodingSession(Part):
     told_calls: int = Field(default=0, description="How many the plan knows.")
     tokens: int = Field(default=0, description="Tokens that it says its session has taken so far, in this turn.")
     counted: int = Field(default=0, description="Those of them that are in the ledger.")
+    cost: Costs = Field(default_factory=dict, description="What it says that its session has cost, in all its turns.")
+    paid: Costs = Field(default_factory=dict, description="What of that is in the ledger, or in that of another step.")
     spending: Literal["", "asked", "granted", "refused"] = Field(
         default="", description="May it continue within the turn?"
     )
@@ -76,6 +79,32 @@ class CodingSession(Part):
     value: dict[str, Any] = Field(default_factory=dict, description="What the last turn returned.")
     tasks: list[str] = Field(default_factory=list, description="Its task list, those that are done first.")
     done: int = Field(default=0, description="How many of them are done.")
+
+
+def cost_in(usage: Any) -> dict[str, float]:
+    """By currency, the cost of the session in the `usage` of a turn's value; empty where it says none."""
+    found = usage.get("cost") if isinstance(usage, dict) else None
+    if isinstance(found, bool) or not isinstance(found, int | float) or not 0 <= found <= MAX_REPORTED:
+        return {}
+    return {str(usage.get("currency") or "")[:20]: float(found)}
+
+
+def owes(session: CodingSession) -> bool:
+    """Whether it has cost anything that is in no ledger yet."""
+    return any(amount != session.paid.get(currency) for currency, amount in session.cost.items())
+
+
+def unpaid(session: CodingSession) -> dict[str, float]:
+    """What the session has cost that is in no ledger yet; from now on it is."""
+    found = dict[str, float]()
+    for currency, amount in session.cost.items():
+        before = session.paid.get(currency, 0.0)
+        # Less than before: another process of the agent has begun to count.
+        rest = amount if amount < before else round(amount - before, 9)
+        if rest:
+            found[currency] = rest
+    session.paid = session.paid | session.cost
+    return found
 
 
 class ReportSession(Value):
@@ -106,12 +135,13 @@ class AskPermission(Value):
 
 
 class ReportProgress(Value):
-    """Sent by a turn, every two seconds at most: calls that have ended, and tokens that the session has taken."""
+    """Sent by a turn, every two seconds at most: calls that have ended, what the session has taken and cost."""
 
     EXAMPLE: ClassVar[str] = '{"tokens": 1200}'
 
     calls: list[MadeCall] = Field(default_factory=list, max_length=20)
     tokens: int = Field(default=0, ge=0, le=10**12)
+    cost: Costs = Field(default_factory=dict)
 
 
 class RunCommand(Value):
@@ -171,8 +201,8 @@ def turn_spec(judged: bool) -> ToolSpec:
     )
 
 
-def permission_specs(judged: bool) -> dict[str, ToolSpec]:
-    """The tools whose steps ask for permissions; they do nothing else."""
+def permission_specs(judged: bool, as_asked: bool = True) -> dict[str, ToolSpec]:
+    """The tools whose steps ask for permissions; they do nothing else. `as_asked`: and take no other arguments."""
     return {
         name: ToolSpec(
             name=name,
@@ -182,6 +212,7 @@ def permission_specs(judged: bool) -> dict[str, ToolSpec]:
             effect="pure",
             outside=False,
             judged=judged,
+            as_asked=as_asked,
         )
         for name in (f"{TOOL}.{kind}" for kind in KINDS)
     }

@@ -22,7 +22,7 @@ from plansurvive.activities.tools.tool import ToolContext
 from plansurvive.activities.workspace.effect_log import run_of
 from plansurvive.features.coding_agents.agents_file import CodingAgent
 from plansurvive.features.coding_agents.network import Proxy
-from plansurvive.features.coding_agents.settings import CodingAgentSettings
+from plansurvive.features.coding_agents.settings import homes_folder
 from plansurvive.plans.errors import ToolError
 from plansurvive.runtime.home_paths import home_path
 from plansurvive.runtime.settings import Settings
@@ -51,7 +51,7 @@ class Homes:
 
 def homes_of(settings: Settings) -> Homes:
     """The homes of a worker's agents."""
-    return Homes(settings.of(CodingAgentSettings).agents_home or settings.cache_dir / "agents")
+    return Homes(homes_folder(settings))
 
 
 @asynccontextmanager

@@ -13,7 +13,7 @@ import json
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 from plansurvive.activities.tools.files import read_file, write_file
 from plansurvive.activities.tools.tool import ToolContext
@@ -26,7 +26,9 @@ from plansurvive.features.coding_agents.model import (
     ReportProgress,
     ReportTasks,
     RunCommand,
+    cost_in,
 )
+from plansurvive.features.coding_agents.reported import Reported
 from plansurvive.features.coding_agents.terminals import (
     OUTPUT_BYTES,
     End,
@@ -100,6 +102,8 @@ class Session:
     _made: list[MadeCall] = field(default_factory=list)
     _tokens: int = 0
     _told: int = 0
+    _cost: dict[str, float] = field(default_factory=dict)
+    _told_cost: dict[str, float] = field(default_factory=dict)
     _changes: int = 0
 
     def on_connect(self, conn: Any) -> None:
@@ -121,6 +125,7 @@ class Session:
                 self._tokens = max(self._tokens, int(update.used))
                 if update.cost is not None:
                     self.usage |= {"cost": update.cost.amount, "currency": update.cost.currency}
+                    self._cost = cost_in(self.usage)
 
     async def request_permission(
         self, session_id: str, tool_call: schema.ToolCallUpdate, options: list[schema.PermissionOption], **_: Any  # noqa: ARG002
@@ -262,13 +267,18 @@ class Session:
 
     async def report(self) -> None:
         """Report what the agent has done since the last report. Where it may not continue, its turn ends."""
-        while self._made or self._tokens > self._told:
-            batch, told = self._made[:REPORTED], self._tokens
-            may_continue = await self.line.progress(ReportProgress(calls=batch, tokens=told))
+        while self._made or self._tokens > self._told or self._cost != self._told_cost:
+            batch, told, cost = self._made[:REPORTED], self._tokens, self._cost
+            may_continue = await self.line.progress(ReportProgress(calls=batch, tokens=told, cost=cost))
             del self._made[: len(batch)]
-            self._told = told
+            self._told, self._told_cost = told, cost
             if not may_continue:
                 self.held.set()
+
+    def reported(self, command: list[str]) -> Reported:
+        """What the agent, which is this command, has said of its spending."""
+        at_its_end: Literal["", "at its end"] = "at its end" if "totalTokens" in self.usage else ""
+        return Reported(command=command, tokens="within a turn" if self._tokens else at_its_end, cost=bool(self._cost))
 
     def begin(self) -> None:
         """A request is about to be sent: its answer begins."""

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from plansurvive.runtime.feature_settings import FeatureSettings, NamedFile
+from plansurvive.runtime.settings import Settings
 
 
 class CodingAgentSettings(FeatureSettings):
@@ -16,6 +19,11 @@ class CodingAgentSettings(FeatureSettings):
     agents_home: NamedFile | None = None
     """Directory in which each coding agent without a `home` of its own has one, and keeps its sessions; workers that
     share it load each other's; default: `agents` in the cache directory."""
+
+
+def homes_folder(settings: Settings) -> Path:
+    """Where agents without a `home` of their own have theirs."""
+    return settings.of(CodingAgentSettings).agents_home or settings.cache_dir / "agents"
 
 
 SETTINGS = CodingAgentSettings

@@ -9,9 +9,9 @@ from pydantic import ValidationError
 from plansurvive.features.agents.model.order import AgentOrder, asks_the_same
 from plansurvive.features.agents.model.run import AgentRun
 from plansurvive.features.agents.steps import ChildAgents
-from plansurvive.features.coding_agents.model import TOOL, CodingSession
+from plansurvive.features.coding_agents.model import TOOL, CodingSession, cost_in
 from plansurvive.plans.model import Step
-from plansurvive.plans.run import Options
+from plansurvive.plans.run import Options, Run
 
 
 class CodingAgents(ChildAgents):
@@ -25,6 +25,7 @@ class CodingAgents(ChildAgents):
         session = agent.run.part(CodingSession)
         if args.get("session") and not session.session:
             session.session = str(args["session"])
+            session.paid = _paid(self._run, session.session)
         session.agent = str(args["agent"])
         session.timeout, session.approval = step.timeout, step.approval or self._run.plan.defaults.approval
         return agent
@@ -40,5 +41,14 @@ class CodingAgents(ChildAgents):
         if before is None or known is None or not known.loads or not asks_the_same(before.order, order):
             return None
         agent = AgentRun.of(order, name, Options())
-        agent.run.keep(CodingSession(session=known.session, loads=True, sent=known.sent))
+        agent.run.keep(CodingSession(session=known.session, loads=True, sent=known.sent, paid=known.paid))
         return agent
+
+
+def _paid(run: Run, session: str) -> dict[str, float]:
+    """What the session has cost in the step of the run that it continues: agents say what it costs in all."""
+    values = (state.result.value for state in run.steps.values() if state.result is not None)
+    costs = (
+        cost_in(each.get("usage")) for each in values if isinstance(each, dict) and each.get("sessionId") == session
+    )
+    return max(costs, key=lambda each: sum(each.values()), default={})

@@ -27,6 +27,7 @@ from plansurvive.features.coding_agents.agents_file import CodingAgent, agent_of
 from plansurvive.features.coding_agents.line import Line, State
 from plansurvive.features.coding_agents.model import TOOL, permission_specs, turn_spec
 from plansurvive.features.coding_agents.program import END_SECONDS, homes_of, running, unavailable
+from plansurvive.features.coding_agents.reported import Reported, note
 from plansurvive.features.coding_agents.session import Session
 from plansurvive.plans.activity_io import STDERR, STDOUT
 from plansurvive.plans.definition.output_schema import form_problem, value_of
@@ -106,7 +107,9 @@ class Turns(MoreTools):
                 recorder.add(STDOUT, f"\n[{text}]\n".encode("utf-8", "replace"))
 
             async with running(name, agent, context, homes_of(self.settings), refused) as program:
-                return await _talk(_Turn(name, agent, context, line, recorder, program), state, args)
+                value, seen = await _talk(_Turn(name, agent, context, line, recorder, program), state, args)
+        await asyncio.to_thread(note, name, seen, self.settings)
+        return value
 
 
 async def _loaded(name: str) -> None:
@@ -133,12 +136,14 @@ class _Turn:
     program: Running
 
 
-async def _talk(turn: _Turn, state: State, args: Mapping[str, Any]) -> dict[str, Any]:
+async def _talk(turn: _Turn, state: State, args: Mapping[str, Any]) -> tuple[dict[str, Any], Reported]:
+    """Returns the value of the turn, and what the agent has reported in it."""
     from acp import RequestError
 
     try:
         async with _connected(turn) as (connection, session):
-            return await _worked(turn, connection, session, state, args)
+            value = await _worked(turn, connection, session, state, args)
+            return value, session.reported(turn.agent.command)
     except RequestError as error:
         data = f" {json.dumps(error.data, default=str)[:500]}" if error.data else ""
         text = turn.context.masked(f"{error}{data}")

@@ -22,8 +22,11 @@ from plansurvive.features.coding_agents.model import (
     TOOL,
     CodingSession,
     MadeCall,
+    cost_in,
+    owes,
     permission_specs,
     turn_spec,
+    unpaid,
 )
 from plansurvive.plans.activity_io import PastCall
 from plansurvive.plans.errors import Unanswered
@@ -53,7 +56,9 @@ class CodingAgentWorkflow(AgentWorkflow):
         await super()._begin()
         run = self._agent.run
         judged = any(spec.judged for spec in run.facts.tools.values())
-        tools = {TOOL: turn_spec(judged), **permission_specs(judged)}
+        # In 1.0.0 other arguments were taken, and denied the permission; a run that has begun so replays.
+        as_asked = workflow.patched("coding-agent-as-asked")
+        tools = {TOOL: turn_spec(judged), **permission_specs(judged, as_asked)}
         tools |= {name: spec for name, spec in run.facts.tools.items() if name == COMMAND}
         run.facts = run.facts.model_copy(update={"tools": tools})
 
@@ -112,10 +117,16 @@ class CodingAgentWorkflow(AgentWorkflow):
 
     def _count(self, used: dict[str, Any]) -> None:
         """Add what the agent says that the turn has used."""
+        agent, session = self._agent, self._agent.run.part(CodingSession)
+        session.cost = cost_in(used) or session.cost
+        if cost := unpaid(session):
+            agent.run.ledger = agent.run.ledger.added(Usage(cost=cost), session.agent, "")
         prompt, completion = _number(used.get("inputTokens")), _number(used.get("outputTokens"))
         if not (prompt or completion):
+            if session.tokens > session.counted:  # it has told them while it worked, and not at its end
+                rest = Usage(calls=not session.counted, total_tokens=session.tokens - session.counted)
+                agent.run.ledger = agent.run.ledger.added(rest, session.agent, "")
             return
-        agent, session = self._agent, self._agent.run.part(CodingSession)
         total = max(_number(used.get("totalTokens")), prompt + completion)
         usage = Usage(calls=1, prompt_tokens=prompt, completion_tokens=completion, total_tokens=total)
         usage = usage.minus(Usage(total_tokens=session.counted))  # what it has told while it worked is counted
@@ -129,15 +140,15 @@ class CodingAgentWorkflow(AgentWorkflow):
         self._started().wake()
 
     async def _progressed(self) -> None:
-        """Take over what the turn that is under way has reported: calls, for the plan; tokens, for its budget."""
+        """Take over what the turn has reported so far: calls, for the plan; tokens and cost, for its budget."""
         agent, session = self._agent, self._agent.run.part(CodingSession)
         made, session.made = session.made, []
         if made:
             calls = [_record(call, session, agent.run.plan.id or "", index) for index, call in enumerate(made, 1)]
             session.told_calls += len(made)
             await reports.report_to_parent(agent, "", own=calls)
-        if session.tokens > session.counted and agent.link.asks:
-            spent = Usage(calls=1, total_tokens=session.tokens - session.counted)
+        if agent.link.asks and (session.tokens > session.counted or owes(session)):
+            spent = Usage(calls=1, total_tokens=max(0, session.tokens - session.counted), cost=unpaid(session))
             agent.run.ledger = agent.run.ledger.added(spent, session.agent, "")
             session.counted, session.spending = session.tokens, "asked"
             agent.asked += 1

@@ -260,7 +260,12 @@ def _count(run: Run, step: Step, ruling: Ruling | None) -> None:
 def _is_spent(run: Run) -> bool:
     """Whether the plan's own budget has no room for another request; nobody is asked to extend it for a judge."""
     budget, spent = run.plan.budget or Budget(), run.ledger.total
-    limits = ((budget.calls, spent.calls), (budget.tokens, spent.total_tokens), (budget.seconds, run.llm_seconds))
+    limits = (
+        (budget.calls, spent.calls),
+        (budget.tokens, spent.total_tokens),
+        (budget.seconds, run.llm_seconds),
+        (budget.cost, spent.highest_cost[0]),
+    )
     return any(limit is not None and used >= limit for limit, used in limits)
 
 

@@ -78,6 +78,10 @@ class Budget(Value):
     tokens: int | None = Field(default=None, ge=1, strict=True, description="Tokens in total.")
     calls: int | None = Field(default=50, ge=1, strict=True, description="Requests in total; default 50.")
     seconds: float | None = Field(default=None, gt=0, allow_inf_nan=False, description="Time spent on them.")
+    cost: float | None = Field(
+        default=None, gt=0, allow_inf_nan=False,
+        description="What [coding agents](coding-agents.md) say that their work costs, in each currency.",
+    )  # fmt: skip
     warn_at: float = Field(
         default=0.8, gt=0, le=1, description="Fraction of a limit at which a log entry warns; default 0.8."
     )

@@ -42,7 +42,7 @@ def of_plan(run: Run) -> list[str]:
     rows += [f"Host: {line(run.host.name)}"] if run.host else []
     rows += [f"Inputs: {_inputs(run)}"] if run.inputs else []
     used = run.ledger.total
-    rows += [f"Tokens: {used.in_words()}"] if used.calls else []
+    rows += [f"Tokens: {used.in_words()}"] if used.calls or used.cost else []
     rows += [f"Step of: {line(run.parent.plan_id)}, {line(run.parent.step_id)}"] if run.parent else []
     rows += [f"Value: {_value(plan.id or '', run.value, run)}"] if run.value and run.value.ok else []
     return rows + ([f"Stopped: {line(run.stopped)}"] if run.stopped else [])

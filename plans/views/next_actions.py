@@ -115,7 +115,7 @@ def _ended(summary: Summary, name: str) -> list[NextAction]:
         what = "shows the attempts of the failed step and what they wrote"
         found.append(NextAction(f"plan logs {name} {quoted(first.step_id)}", what))
     if any(each.code == OVERRUN_CODE for each in summary.failed) or OVERRUN_CODE in summary.stopped:
-        sentence = "continues it with a larger budget of LLM requests; or budget.tokens, budget.seconds"
+        sentence = "continues it with a larger budget of LLM requests; or budget.tokens, .seconds, .cost"
         found.append(NextAction(f"plan resume {name} --set budget.calls=N", sentence))
     if summary.problems:  # it was refused before it began, and would be refused again
         found.append(NextAction(f"plan resume {name}", "checks it again, once what is wrong is put right"))

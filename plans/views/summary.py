@@ -331,6 +331,7 @@ def summary_markdown(summary: Summary, steps: str = "") -> str:
     rows += _section("Failed at the end", [f"`{each.step_id}`: {md(each.error)}" for each in summary.closing])
     rows += _section("Files written", [code(path) for path in summary.files_written])
     numbers = {name: count for name, count in shown["tokens"].items() if count and not isinstance(count, dict)}
+    numbers |= {"cost": summary.tokens.costs} if summary.tokens.cost else {}
     parts = [*_shares("model", summary.tokens.by_model), *_shares("step", summary.tokens.by_step)]
     rows += _section("Tokens", [*(f"{name}: {count}" for name, count in numbers.items()), *parts])
     rows += ["", "## Steps", "", "```", steps, "```"] if steps else []

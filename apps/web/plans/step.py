@@ -21,11 +21,11 @@ from plansurvive.client.runs import PlanView
 from plansurvive.client.watchers.watcher import Watcher
 from plansurvive.features.agents.model.as_plan import TOOL as AGENT
 from plansurvive.features.agents.model.order import agent_of_step
-from plansurvive.features.coding_agents.in_views import cost_of
 from plansurvive.features.coding_agents.model import TOOL as CODING_AGENT
 from plansurvive.plans.errors import PlanError, ToolError
 from plansurvive.plans.flow.ids import template_of
 from plansurvive.plans.text.safe_text import json_text
+from plansurvive.plans.usage import Usage
 from plansurvive.plans.views.models import ResultView, StepView, ToolCallView
 from plansurvive.plans.views.steps.call_text import value_rows
 from plansurvive.plans.views.steps.row import answered, decided, shortened
@@ -98,7 +98,7 @@ async def _context(watcher: Watcher, step_id: str) -> dict[str, Any]:
         "log": [each for each in whole.log if each.step_id == step_id][-30:], "view": view,
         "why": remarks_of(step.result) if step.result else [],
         "agent": _agent_of(name, step.id, step.tool, calls),
-        "used": _used(view.tokens.by_step.get(step.id, 0), step.tool, step.result),
+        "used": _used(view.tokens.by_step.get(step.id, 0), view.tokens.cost_by_step.get(step.id, {})),
     }  # fmt: skip
 
 
@@ -108,10 +108,9 @@ def _agent_of(plan: str, step_id: str, tool: str, calls: Sequence[ToolCallView])
     return (named[-1] if named else agent_of_step(plan, step_id, 1)) if tool in (AGENT, CODING_AGENT) else ""
 
 
-def _used(tokens: int, tool: str, result: ResultView | None) -> str:
-    """What the LLM requests of a step have used, and what its agent says that this cost: `1,280 tokens, 0.02 USD`."""
-    cost = cost_of(result.value) if tool == CODING_AGENT and result is not None else ""
-    return ", ".join(filter(None, [f"{tokens:,} tokens" if tokens else "", cost]))
+def _used(tokens: int, cost: dict[str, float]) -> str:
+    """What a step has used, and what its agent says that this cost: `1,280 tokens, 0.02 USD`."""
+    return ", ".join(filter(None, [f"{tokens:,} tokens" if tokens else "", Usage(cost=cost).costs]))
 
 
 def shown_value(result: ResultView | None) -> tuple[str, bool]:

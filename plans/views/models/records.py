@@ -51,6 +51,8 @@ class TokensView(Usage):
     seconds: float = 0.0
     by_step: dict[str, int] = Field(default_factory=dict, description='Tokens by step id; planning has the id "".')
     by_model: dict[str, int] = Field(default_factory=dict)
+    cost_by_step: dict[str, dict[str, float]] = Field(default_factory=dict, description="By step, then by currency.")
+    cost_by_model: dict[str, dict[str, float]] = Field(default_factory=dict)
 
 
 class ToolCallView(Value):

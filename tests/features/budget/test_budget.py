@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pydantic import ValidationError
 
 from plansurvive.features.budget.model import granted, settle
 from plansurvive.features.budget.rules import RULES, decide, extended, judge
@@ -182,3 +183,36 @@ def test_however_requests_interleave_all_together_exceed_a_limit_by_one_request_
         assert budget.calls is None or calls <= budget.calls
         assert budget.tokens is None or total < budget.tokens + largest
     assert ledger.total.total_tokens == total
+
+
+def paid(**cost: float) -> Usage:
+    return Usage(cost=cost)
+
+
+def test_costs_add_up_by_currency_and_are_left_out_where_none_are_known() -> None:
+    ledger = Ledger().added(paid(USD=0.1), "a", "x").added(paid(USD=0.2, EUR=0.5), "b", "y").added(used(1, 10), "m", "")
+    assert ledger.total.cost == {"USD": 0.3, "EUR": 0.5}
+    assert ledger.to_json(0.0)["costByStep"] == {"x": {"USD": 0.1}, "y": {"USD": 0.2, "EUR": 0.5}}
+    assert ledger.total.in_words(" tokens") == "10 tokens in 1 LLM request, 0.5 EUR, 0.3 USD"
+    assert ledger.total.minus(paid(USD=0.3)).cost == {"EUR": 0.5}
+    assert "cost" not in used(1, 10).model_dump()
+    assert "cost" not in str(Ledger().plus(used(1, 10), model="m").to_json(0.0))
+    assert Ledger.model_validate_json(ledger.model_dump_json()) == ledger
+
+
+def test_a_limit_of_cost_holds_each_currency_and_is_raised_by_half() -> None:
+    budget = Budget(cost=2)
+    assert decide(budget, paid(USD=1.5, EUR=1.5)).verdict == "ok"
+    assert decide(budget, paid(USD=1.7, EUR=1)).reason == "1.7 of 2 USD of the LLM budget are spent"
+    judged = decide(budget, paid(EUR=2.5), plan="p")
+    assert (judged.verdict, judged.remedy) == ("ask", "raise it with: plan resume p --set budget.cost=N")
+    more = extended(budget, Position(spent=paid(EUR=2.5)))
+    assert (more.cost, decide(more, paid(EUR=2.5)).verdict) == (3.5, "ok")
+
+
+@pytest.mark.parametrize(
+    "cost", [{"USD": amount} for amount in (-1, float("inf"), float("nan"), 1e13)] + [{"x" * 21: 1}]
+)
+def test_a_report_of_an_impossible_cost_is_refused(cost: dict[str, float]) -> None:
+    with pytest.raises(ValidationError):
+        Spent.model_validate({"byModel": {"m": {"cost": cost}}})

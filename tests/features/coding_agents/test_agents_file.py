@@ -11,6 +11,7 @@ from plansurvive.features.coding_agents import check, doctor, tool_specs
 from plansurvive.features.coding_agents.agents_file import file_of, read_agents
 from plansurvive.features.coding_agents.masked import masked
 from plansurvive.features.coding_agents.model import KINDS, AskPermission, permission_specs
+from plansurvive.features.coding_agents.reported import Reported, note
 from plansurvive.plans.model import Plan
 from plansurvive.runtime.settings import SettingError, Settings
 
@@ -99,6 +100,31 @@ def test_an_unknown_agent_is_found_before_a_plan_runs(settings: Settings) -> Non
     assert "did you mean 'claude'?" in problem.message
     file_of(settings).unlink()
     assert "write [agents.cluade]" in check.problems(plan, settings)[0].message
+
+
+def test_limits_of_a_budget_that_do_not_hold_an_agent_are_warned_of(settings: Settings) -> None:
+    written(settings, TWO)
+    step = {"id": "a", "tool": "coding_agent", "args": {"agent": "own", "prompt": "x"}}
+
+    def warned(budget: dict[str, float]) -> list[str]:
+        found = check.problems(Plan.model_validate({"title": "t", "steps": [step], "budget": budget}), settings)
+        assert {(each.code, each.step_id, each.severity) for each in found} <= {("BUDGET_NOT_HELD", "a", "warning")}
+        return [each.message for each in found]
+
+    assert warned({"calls": 5}) == []
+    (unknown,) = warned({"tokens": 5, "cost": 2})
+    assert "whether `tokens` and `cost` of the budget hold 'own' is known once it has worked here" in unknown
+    note("own", Reported(command=["sh"]), settings)
+    assert [text.partition(" here:")[0] for text in warned({"tokens": 5, "cost": 2})] == [
+        "'own' has never reported a cost", "'own' has never reported tokens",
+    ]  # fmt: skip
+    note("own", Reported(command=["sh"], tokens="at its end", cost=True), settings)
+    (late,) = warned({"tokens": 5, "cost": 2})
+    assert "`tokens` of the budget holds it between turns alone" in late
+    note("own", Reported(command=["sh"], tokens="within a turn"), settings)
+    assert warned({"tokens": 5, "cost": 2}) == [], "what it has reported once counts"
+    note("own", Reported(command=["another"]), settings)
+    assert len(warned({"cost": 2})) == 1, "another program"
 
 
 def test_doctor_says_what_an_agent_lacks(settings: Settings) -> None:

@@ -61,18 +61,6 @@ async def test_a_permission_is_an_approval_and_is_selected_for_once(idle: Plans,
     assert sorted(each["tool"] for each in view["step_tool_history"]["0"]) == ["coding_agent", "coding_agent.execute"]
 
 
-async def test_who_approves_another_call_has_not_allowed_the_one_that_was_asked_for(idle: Plans, scene: Scene) -> None:
-    scene.script([{"ask": "make test", "yes": [{"say": "ran"}], "no": [{"say": "not run"}]}])
-    async with scene.worker():
-        plan = await idle.start([code()])
-        await asked(plan)
-        other = {"agent": "scripted", "title": "ls", "input": {"command": "ls"}}
-        await runs.approve(scene.client, plan.id, Choice(step_id="code/p1", args=other))
-        view = await plan.ended()
-    assert step(view, "code")["result"]["value"]["text"] == "not run"
-    assert scene.chosen() == ["no"]
-
-
 async def test_a_denied_permission_is_rejected_once(idle: Plans, scene: Scene) -> None:
     scene.script([{"ask": "rm -rf build", "yes": [{"say": "ran"}], "no": [{"say": "not run"}]}])
     async with scene.worker():

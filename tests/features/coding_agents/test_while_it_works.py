@@ -68,3 +68,29 @@ async def test_an_agent_whose_budget_is_refused_ends(idle: Plans, scene: Scene) 
         view = await (await idle.start([code()], budget={"tokens": 1_000, "ask": False})).ended()
     assert step(view, "code")["result"]["code"] == "LLM_BUDGET", step(view, "code")["result"]
     assert len(scene.log("session/cancel")) == 1
+
+
+async def test_an_agent_that_uses_up_the_cost_within_a_turn_waits_for_a_person(idle: Plans, scene: Scene) -> None:
+    never = {"until": str(idle.workspace / "never")}
+    scene.script([{"say": "spending"}, {"tokens": 1_500}, never], [{"tokens": 200}, {"say": "the rest"}])
+    async with scene.worker():
+        plan = await idle.start([code()], budget={"cost": 1})
+        view = await plan.until(lambda view: bool(view["pending"]), "a person is asked")
+        (question,) = view["pending"]
+        assert "1.5 of 1 USD of the LLM budget are spent" in str(question)
+        assert "cost 1 -> 2" in str(question)
+        await agent_of(plan).until(lambda view: step(view, "call_1")["status"] == "completed", "the turn has ended")
+        await plan.approve(question["stepId"], digest=question["digest"])
+        view = await plan.ended()
+    assert step(view, "code")["result"]["value"]["text"] == "the rest"
+    # The second process has begun to count from nothing.
+    assert view["tokens"]["cost"] == {"USD": 1.7}
+    assert view["tokens"]["costByStep"] == {"code": {"USD": 1.7}}
+
+
+async def test_a_session_that_a_step_continues_costs_what_is_added_to_it(idle: Plans, scene: Scene) -> None:
+    scene.script([{"tokens": 400}], [{"tokens": 1_000}])
+    again = {**code("More.", session="{{code.sessionId}}"), "id": "again", "dependsOn": ["code"]}
+    async with scene.worker():
+        view = await (await idle.start([code(), again])).ended()
+    assert view["tokens"]["costByStep"] == {"code": {"USD": 0.4}, "again": {"USD": 0.6}}, view["steps"]

@@ -40,7 +40,8 @@ def agents(settings: Settings, tmp_path: Path) -> None:
         script, home = tmp_path / f"{name}.json", tmp_path / f"home-{name}"
         home.mkdir()
         actions: list[dict[str, Any]] = [{"make": path, "content": text} for path, text in files]
-        script.write_text(json.dumps({"prompts": [[*actions, {"say": "Done."}]]}))
+        spent = {"tokens": 10 * len(json.dumps(actions))}
+        script.write_text(json.dumps({"prompts": [[*actions, spent, {"say": "Done."}]]}))
         command = [sys.executable, "-I", "-S", str(PROGRAM), str(script)]
         rows = {"command": command, "home": str(home), "read": [str(PROGRAM), str(script)], "approve": "never"}
         tables += [f"[agents.{name}]", *(f"{key} = {json.dumps(value)}" for key, value in rows.items())]
@@ -95,6 +96,21 @@ async def test_a_conflict_of_three_agents_is_resolved_in_a_browser_and_undone(
     assert git(workspace, "log", "--format=%s").split("\n") == subjects
     trailers = git(workspace, "log", "--format=%(trailers:key=Step,valueonly)").split()
     assert trailers == ["blue", "green", "red"]
+
+    looks = {"cost": f"/plans/{plan}/cost", "step": f"/plans/{plan}/steps/red", "agent": f"/plans/agent-{plan}-red"}
+    for size, dark in ((DESK, False), (PHONE, True), (DESK, True), (PHONE, False)):
+        async with opened(chromium, size, dark=dark) as page:
+            for name, path in looks.items():
+                if name != "cost" and (size is DESK) is dark:
+                    continue
+                await at(page, page_at, path)
+                if name == "cost":
+                    await page.get_by_role("link", name=f"agent-{plan}-red").wait_for()
+                assert "1.06 USD" in await page.locator("main").inner_text(), name
+                assert await overflow(page) == 0
+                assert await problems(page) == []
+                picture = f"{name}-{size['width']}-{'dark' if dark else 'light'}.png"
+                await screenshot(page, pictures / picture, whole=True)
 
     shown = await command(environ, "undo", plan, "--dry-run")
     assert "would call revert_merge" in shown.out
