@@ -202,9 +202,11 @@ async def unanswered(client: Client, plan: str, patience: float) -> PlanError:
     if attempt > 1:
         why = f"its workflow task failed and is at attempt {attempt}; the worker's log and Temporal's UI show the error"
         return NoWorker(f"{late}: {why}", STUCK)
+    from plansurvive.plans.views.next_actions import worker_command  # imports views, which most commands do without
+
     return NoWorker(
         f"{late}, although a worker polls queue '{description.task_queue}': it has just stopped, or is overloaded. "
-        "Try again, or start another one: plan worker"
+        f"Try again, or start another one: {worker_command(description.task_queue)}"
     )
 
 
@@ -214,4 +216,7 @@ async def require_worker(client: Client, plan: str) -> None:
     with about(plan):
         if await listeners(client, queue):
             return
-    raise NoWorker(f"no worker polls queue '{queue}', so plan '{plan_id(plan)}' waits; start one: plan worker")
+    from plansurvive.plans.views.next_actions import worker_command  # as above
+
+    start = worker_command(queue)
+    raise NoWorker(f"no worker polls queue '{queue}', so plan '{plan_id(plan)}' waits; start one: {start}")

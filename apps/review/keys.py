@@ -6,7 +6,7 @@ REVIEW_KEYS = "b begin  c cancel  enter edit  E in $EDITOR  shift+up/down move  
 RUNNING_KEYS = "y approve  e with edits  n deny  w next  p pause  c cancel  enter edit  s skip\nshift+up/down move  a add  x remove  r regenerate  l log  ? help  q leave"  # fmt: skip # noqa: E501
 ENDED_KEYS = "l log  ? help  q leave"
 HELP = """\
-up, down, page keys   choose a step
+up, down, or k, j, page keys   choose a step
 enter      edit it in a form
 E          edit all its fields in $VISUAL or $EDITOR, as JSON
 shift+up, shift+down, or K, J   move it; it stays behind its dependencies

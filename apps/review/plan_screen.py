@@ -8,11 +8,12 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 from rich.text import Text
 from temporalio.client import Client
 from textual.app import App, ComposeResult
+from textual.binding import Binding, BindingType
 from textual.containers import Container, VerticalScroll
 from textual.message import Message
 from textual.widget import Widget
@@ -42,6 +43,10 @@ Look = Callable[[PlanView, Around], Awaitable[Around]]
 
 class Steps(OptionList):
     """The list of steps; posts a message when its width changes."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("j", "cursor_down", show=False), Binding("k", "cursor_up", show=False),
+    ]  # fmt: skip
 
     class Resized(Message):
         """The width of the list has changed."""

@@ -35,7 +35,8 @@ class Standing(Value):
     """Steps that are completed or skipped; None if that is not known."""
     total: int | None = None
     asks: list[AskedStep] = Field(default_factory=list)
-    """What it awaits, oldest first, less what the index does not tell of a plan that did not answer."""
+    """What it awaits of people, then events, each oldest first; less what the index does not tell of a plan that did
+    not answer."""
     is_served: bool = True
     """Whether a worker polls its task queue."""
     phase: str = ""
@@ -75,11 +76,12 @@ async def _standing(client: Client, listed: Listed, *, is_served: bool) -> Stand
         known = Summary(plan_id=listed.plan_id, status=listed.status, awaiting=listed.waiting or [])
         asks = [AskedStep(plan_id=listed.plan_id, step_id=name, kind="approval") for name in known.awaiting]
         done = listed.steps if listed.status is PlanStatus.COMPLETED else listed.done
-        actions = next_actions(known, is_served=is_served)
+        actions = next_actions(known, unserved="" if is_served else listed.queue)
         return Standing(done=done, total=listed.steps, asks=asks, is_served=is_served, next=actions)
     done = sum(summary.counts.get(name, 0) for name in ("completed", "skipped"))
     total = summary.counts.get("total", listed.steps)
-    asks = sorted(summary.asks, key=lambda each: each.since or datetime.max.replace(tzinfo=UTC))
+    never = datetime.max.replace(tzinfo=UTC)
+    asks = sorted(summary.asks, key=lambda each: (each.kind == "event", each.since or never))
     return Standing(
         done=done,
         total=total,

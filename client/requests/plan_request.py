@@ -14,6 +14,7 @@ from typing import Any
 
 from temporalio.client import Client
 
+from plansurvive.client import ids
 from plansurvive.client.errors import PlanRefused
 from plansurvive.client.feature import Choice, content_of, is_of_workers, rules_of_features
 from plansurvive.client.local_tools import known_tools
@@ -118,6 +119,8 @@ def prepare(file: str, flags: Flags, settings: Settings) -> Request:
 
 def prepared(found: PlanFile, flags: Flags, settings: Settings) -> Request:
     """Check a plan file that was read. Raises PlanRefused, PlanError."""
+    if flags.id is not None:
+        ids.checked(flags.id)  # before a server is asked, or started
     tools = known_tools(settings)
     plan, problems = check(found.data, tools)
     if plan is None:

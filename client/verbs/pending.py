@@ -19,6 +19,7 @@ from plansurvive.plans.model.identities import identity
 from plansurvive.plans.step_state import Consent
 from plansurvive.plans.views.models import BriefView
 from plansurvive.plans.views.models.card import Card
+from plansurvive.plans.views.next_actions import worker_command
 from plansurvive.plans.views.queries import BRIEF
 from plansurvive.runtime.task_queues import listeners
 
@@ -126,7 +127,7 @@ async def _pending_in_all(
 ) -> AsyncIterator[Pending]:
     is_silent: dict[str, bool] = {}
     """By task queue, whether it has no worker that answers."""
-    unserved: list[str] = []
+    unserved: list[Listed] = []
     failed: list[PlanError] = []
     if plan is not None:
         for item in await of_plan(client, plan, patience):
@@ -149,11 +150,13 @@ async def _pending_in_all(
                 for item in answer:
                     yield item
             elif is_silent[listed.queue] or answer is None:
-                unserved.append(listed.plan_id)
+                unserved.append(listed)
             elif answer.code != "PLAN_NOT_FOUND":
                 failed.append(answer)
     if unserved:
-        say(f"No worker answers for these plans: {_named(unserved)}. Start one: plan worker")
+        starts = list(dict.fromkeys(worker_command(listed.queue) for listed in unserved))
+        plans = _named([listed.plan_id for listed in unserved])
+        say(f"No worker answers for these plans: {plans}. Start one: {', '.join(starts[:NAMED])}")
     for error in failed[:NAMED]:
         say(error.message)
     if len(failed) > NAMED:

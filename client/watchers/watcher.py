@@ -28,6 +28,7 @@ from plansurvive.client.verbs.runs import BriefView, LiveView, PlanView
 from plansurvive.client.watchers.merging import asked_of, merged
 from plansurvive.plans.errors import PlanError
 from plansurvive.plans.run import Status
+from plansurvive.plans.views.next_actions import worker_command
 from plansurvive.plans.views.queries import BRIEF
 from plansurvive.runtime.errors import NotConnected
 from plansurvive.runtime.task_queues import listeners
@@ -221,7 +222,8 @@ class Watcher:
                     if served:
                         self._well("worker")
                     else:
-                        text = f"no worker answers on queue '{queue}'; the plan waits. Start one: plan worker"
+                        start = worker_command(queue)
+                        text = f"no worker answers on queue '{queue}'; the plan waits. Start one: {start}"
                         self._ill("worker", NoWorker(text))
                     await self._look_at_running()
                 except (NotConnected, RPCError) as error:

@@ -96,7 +96,7 @@ def _running(run: Run, step: Step, state: StepState) -> Standing:
 
 def _not_begun(run: Run, step: Step, state: StepState) -> Standing:
     """Of a step that has not started: what keeps it from that, the strongest reason first."""
-    if state.never:
+    if state.never and not run.problems:  # of a plan that was refused, the problem says more
         return Standing([f"it never starts: {state.reason}"], ReadinessIndex(run).open_needs(step.id))
     # 1. The plan as a whole: it ended or stopped, or has not started.
     if whole := _whole_plan(run):
@@ -115,8 +115,8 @@ def _not_begun(run: Run, step: Step, state: StepState) -> Standing:
 
 def _whole_plan(run: Run) -> str:
     if run.problems:
-        first = run.problems[0]
-        return f"the plan was refused ({first.code}): {first.message}"
+        first = run.problems[0].text
+        return f"first fix: {first}" if run.status is PlanStatus.REVIEW else f"the plan was refused: {first}"
     if run.stopped:
         return f"the plan was stopped: {run.stopped}"
     if run.status in ENDED:

@@ -19,6 +19,7 @@ from plansurvive.client.errors import PlanNotFound
 from plansurvive.client.ids import recorded_id
 from plansurvive.client.rpc import ask, describe, heartbeat_of, memo_of
 from plansurvive.plans.activity_io import logs_of, time_of
+from plansurvive.plans.definition.near_names import unknown_step
 from plansurvive.plans.errors import PlanError
 from plansurvive.plans.flow.ids import covers, of_call
 from plansurvive.plans.run import Status
@@ -116,7 +117,8 @@ class Attempts:
             page = LogsPage.model_validate(await ask(self._client, plan, "logs", asked))
             found += page.steps
             if step and not found:
-                raise PlanError(f"the plan has no step '{step}'; `plan show` lists its steps", "UNKNOWN_STEP")
+                everything = LogsPage.model_validate(await ask(self._client, plan, "logs", {"since": 0}))
+                raise unknown_step(step, [each.step_id for each in everything.steps])
             if page.next is None:
                 break
             since = page.next

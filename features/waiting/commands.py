@@ -15,12 +15,17 @@ from plansurvive.client.forms.question import Form
 from plansurvive.client.ids import plan_id
 from plansurvive.client.verbs import runs
 from plansurvive.features.waiting.language import name_problem
+from plansurvive.features.waiting.messages import KEPT
+from plansurvive.plans.definition.near_names import unknown_step
 from plansurvive.plans.definition.plain_words import json_problem
 from plansurvive.plans.definition.questions import ASK, value_of
 from plansurvive.plans.errors import PlanError, Refused
+from plansurvive.plans.text.safe_text import line, quoted
 from plansurvive.plans.views.models import CallView
 from plansurvive.plans.views.steps.call_text import call_rows
 
+NAMED = 5
+"""Steps that wait for other events, named one by one."""
 Value = Annotated[
     str | None,
     typer.Argument(metavar="VALUE", help="The answer, as JSON if the question wants that, else as text; - reads it."),
@@ -50,7 +55,7 @@ def event(plan: Id, name: Name, data: Data = None, by: By = None, as_json: AsJso
     found = _json(data) if data is not None else None
     if why := name_problem(name):
         raise PlanError(why, "BAD_MESSAGE")
-    sentence = session.run(lambda here: runs.event(here.client, plan, name, found, by=author(by)))
+    sentence = session.run(lambda here: _event(here, plan, name, found, author(by)))
     _report(plan, sentence, as_json, name=name)
 
 
@@ -69,7 +74,8 @@ async def _question(here: Connected, plan: str, step: str) -> CallView:
     """What the step asks. Raises Refused if it asks nothing."""
     item = await runs.call(here.client, plan, step)
     if item is None:
-        raise Refused(f"the plan has no step '{step}'; `plan show` lists its steps", "UNKNOWN_STEP")
+        known = [each.id for each in (await runs.brief(here.client, plan)).steps]
+        raise unknown_step(step, known)
     if item.tool != ASK and not item.is_question:
         raise Refused(f"step '{item.step_id}' asks no question; see: plan show {plan_id(plan)}", "NOT_A_QUESTION")
     return item
@@ -88,6 +94,16 @@ async def _send(
     """Send the answer to exactly this question."""
     digest = digest or (item.digest if item.is_question else None)
     return await runs.answer(here.client, plan, step, value, by=author(by), digest=digest)
+
+
+async def _event(here: Connected, plan: str, name: str, data: Any, by: str) -> str:
+    """Send an event; one that no step waits for may be misspelt, so those that steps wait for are named."""
+    sentence = await runs.event(here.client, plan, name, data, by=by)
+    if sentence.endswith(KEPT):
+        asks = [each for each in (await runs.summary(here.client, plan)).asks if each.kind == "event" and each.event]
+        waits = ", ".join(f"'{line(each.step_id)}' waits for {quoted(each.event)}" for each in asks[:NAMED])
+        output.say(f"No step waits for this event now{f'; {waits}' if waits else ''}.")
+    return sentence
 
 
 def _report(plan: str, sentence: str, as_json: bool, **found: Any) -> None:

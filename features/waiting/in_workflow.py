@@ -12,7 +12,7 @@ from typing import Any
 from temporalio import workflow
 
 from plansurvive.features.waiting import answers
-from plansurvive.features.waiting.messages import AnswerQuestion, SendEvent
+from plansurvive.features.waiting.messages import KEPT, AnswerQuestion, SendEvent
 from plansurvive.features.waiting.steps import WaitingSteps
 from plansurvive.workflows.execution import Execution
 from plansurvive.workflows.feature import InRun, signal, update
@@ -69,7 +69,7 @@ class AnswersAndEvents(InRun):
     def event(self, message: SendEvent) -> dict[str, Any]:
         """As the signal. Returns `{number, steps, text}`: the event's number, and the steps that receive it now."""
         event, names = self._steps.received(message)
-        waits = f"received by {', '.join(names[:10])}" if names else "kept for steps that will wait for it"
+        waits = f"received by {', '.join(names[:10])}" if names else KEPT
         return {"number": event.number, "steps": names[:1_000], "text": f"event '{event.name}' {waits}"}
 
 

@@ -11,6 +11,9 @@ from plansurvive.plans.execution.messages import Digest, Via
 from plansurvive.plans.model import Value
 from plansurvive.plans.signature import Signature
 
+KEPT = "kept for steps that will wait for it"
+"""How the reply about an event ends that no step waits for yet."""
+
 
 class AnswerQuestion(Value):
     """Answer the question of a step."""

@@ -35,8 +35,8 @@ _CONTINUES = (
 ANSWERS = {
     "jobs": "this looks like a GitHub Actions workflow, of which `plan import FILE` makes a plan",
     "on": "nothing in a plan starts it; `plan schedule create` runs it at set times",
-    "schedule": "`plan schedule create FILE --cron ...` runs a plan at set times",
-    "cron": "`plan schedule create FILE --cron ...` runs a plan at set times",
+    "schedule": "`plan schedule create NAME FILE --cron ...` runs a plan at set times",
+    "cron": "`plan schedule create NAME FILE --cron ...` runs a plan at set times",
     "run": _COMMAND, "shell": _COMMAND, "command": _COMMAND, "cmd": _COMMAND, "script": _COMMAND,
     "as": "the name of an item is part of the loop: `forEach: {items: LIST, as: NAME}`",
     "env": "the environment of a command is in its step: `args: {command: ..., env: {NAME: VALUE}}`",
@@ -49,6 +49,11 @@ ANSWERS = {
     "secrets": "a secret is named where it is used: `{{secret.NAME}}`",
 }  # fmt: skip
 """Fields of other programs that no field of plans and steps stands for, and what to write instead."""
+ARGUMENTS = frozenset({
+    "path", "content", "text", "code", "url", "method", "headers", "body", "pattern", "cwd", "allowFailure", "choices",
+    "objective", "prompt", "event", "match", "oldText", "newText", "steps", "inputs", "file", "template", "agent",
+})  # fmt: skip
+"""Arguments of tools that people write beside `tool` instead of in `args`."""
 MIN_COST = 10_000
 """What each hint costs at least: there are at most 100 per check."""
 

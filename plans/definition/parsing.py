@@ -18,7 +18,7 @@ from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
 from plansurvive.plans.definition.locations import MAX_FIELD, field_of, real_part, step_and_field, without
-from plansurvive.plans.definition.near_names import ANSWERS, Hints, named_elsewhere
+from plansurvive.plans.definition.near_names import ANSWERS, ARGUMENTS, Hints, named_elsewhere
 from plansurvive.plans.definition.plain_words import in_plain_words, json_problem
 from plansurvive.plans.definition.scopes import walk
 from plansurvive.plans.expressions.references import strings
@@ -274,7 +274,8 @@ def _sentence(detail: ErrorDetails, in_step: bool, hints: Hints) -> str:
     text = in_plain_words(detail["msg"])
     if text == "should be a number" and name in SECONDS:
         return f"{text} of seconds; it is {_short(detail['input'])}{_in_seconds(detail['input'])}"
-    text += f", such as `{name}: {_SHAPES[name]}`" if text in _SHAPELESS and name in _SHAPES else ""
+    shape = _SHAPES.get(name) or f"{{{next(iter(_INNER[name]))}: ...}}" if name in (*_SHAPES, *_INNER) else ""
+    text += f", such as `{name}: {shape}`" if text in _SHAPELESS and shape else ""
     unquoted = text == "should be a string" and isinstance(detail["input"], int | float)
     return f"{text}; it is {_short(detail['input'])}{'; put it in quotes' if unquoted else ''}"
 
@@ -282,14 +283,23 @@ def _sentence(detail: ErrorDetails, in_step: bool, hints: Hints) -> str:
 _OF_STEPS = frozenset(field.alias or key for key, field in Step.model_fields.items()) - {
     field.alias or key for key, field in Plan.model_fields.items()
 }
+_LISTS = frozenset({"catch", "switch"})
+_INNER = {
+    owner: [info.alias or name for name, info in model.model_fields.items()]
+    for owner, model in _MODELS.items()
+    if model not in (Plan, Step) and owner not in ("inputs", "defaults")
+}
+"""By field that is an object, or a list of such, their fields."""
 _SPAN = re.compile(r"(\d+(?:\.\d+)?)\s*([smhd])")
 _CURLY = frozenset("\u201c\u201d\u201e\u2018\u2019")
 
 
 def _in_seconds(value: Any) -> str:
     """What to write instead of a time with its unit; empty if it is none."""
-    found = _SPAN.fullmatch(value) if isinstance(value, str) else None
-    return f": write {float(found[1]) * SECONDS_OF[found[2]]:.10g}" if found else ""
+    parts = _SPAN.findall(value) if isinstance(value, str) else []
+    if not parts or "".join(value.split()) != "".join(map("".join, parts)):
+        return ""
+    return f": write {sum(float(number) * SECONDS_OF[unit] for number, unit in parts):.10g}"
 
 
 _SHAPELESS = ("should be an object (`name: value`)", "should be a list")
@@ -299,6 +309,8 @@ _SHAPES = {
     "undo": "{tool: delete_file, args: {path: a.txt}}", "catch": "[{steps: [...]}]",
     "switch": "[{when: EXPRESSION, steps: [...]}]",
     "inputs": "{name: {type: string}}", "outputs": "{name: EXPRESSION}", "labels": "{team: billing}",
+    "finally": "[{id: report, tool: write_file, args: {path: a.txt, content: done}}]",
+    "owns": "[report.md]", "fairness": "{key: acme}",
     "forEach": "{items: [a, b]}", "dependsOn": "[STEP]", "defaults": "{retry: {attempts: 3}}",
 }  # fmt: skip
 """By field that is an object or a list, how it may look."""
@@ -314,7 +326,22 @@ def _unknown_field(detail: ErrorDetails, name: str, in_step: bool, hints: Hints)
         return f"'{name}' is a field of steps, and not of the plan: indent it like the other fields of its step"
     if model in (Plan, Step) and name in ANSWERS:
         return f"there is no field '{name}'; {ANSWERS[name]}"
+    owner = next((each for each in known if name in _INNER.get(each, ())), "") if model in (Plan, Step) else ""
+    if owner:
+        inside = f"{{..., {name}: ...}}"
+        inside = f"[{inside}]" if owner in _LISTS else inside
+        whose = "step" if model is Step else "plan"
+        return f"'{name}' is a field of `{owner}`, and not of the {whose}: `{owner}: {inside}`"
+    if model is Step and name in ARGUMENTS:
+        return f"there is no field '{name}'; the arguments of a tool are in `args`: `args: {{{name}: ...}}`"
+    if model is Step and isinstance(detail["input"], dict) and {"tool", "steps"} & set(detail["input"]):
+        return f"there is no field '{name}'; a step is an object with an id: `- id: {name}`, with its fields below"
+    if parents[-1:] == ["inputs"] and name in ("required", "optional"):
+        return f"there is no field '{name}'; an input with a `default` may be left out, and one without must be given"
     near = named_elsewhere(name, known) or hints.near(name, known)
+    lacking = [info.alias or key for key, info in model.model_fields.items() if info.is_required()]
+    if len(lacking) == 1 and detail["input"] is None and not near:  # `{ann}` of YAML, for `{to: ann}`
+        return f"there is no field '{name}'; did you mean `{lacking[0]}: {name}`?"
     return f"there is no field '{name}'; " + (f"did you mean '{near}'?" if near else f"known: {', '.join(known)}")
 
 

@@ -23,7 +23,7 @@ MAX_CHARACTERS = 1_000
 MAX_DEPTH = 64
 _CHAINS = ("subexpression", "index_expression", "pipe", "projection", "value_projection", "filter_projection")
 """Expressions whose first part alone is evaluated on the value itself."""
-_FUNCTIONS = tuple(sorted(Functions.FUNCTION_TABLE))
+_ALL = f"JMESPath has {', '.join(sorted(Functions.FUNCTION_TABLE))}"
 
 
 def compiled(expression: str) -> Any:
@@ -134,11 +134,20 @@ def _check(parsed: Any) -> None:
         if depth > MAX_DEPTH:
             raise BadExpression(f"the expression is nested deeper than {MAX_DEPTH}; split the value up in a step first")
         if node["type"] == "function_expression" and node["value"] not in Functions.FUNCTION_TABLE:
-            raise BadExpression(f"there is no function '{node['value']}'; JMESPath has {', '.join(_FUNCTIONS)}")
+            name = node["value"]
+            raise BadExpression(f"there is no function '{name}'; {_INSTEAD.get(name, _ALL)}")
         stack.extend((child, depth + 1) for child in node.get("children", []) if isinstance(child, dict))
 
 
+_ENDS = "a step runs once those that it depends on completed; `catch` and `finally` have the steps after a failure"
+_INSTEAD = dict.fromkeys(("success", "failure", "always", "cancelled"), _ENDS) | {
+    "range": "write the numbers, as in [`1`, `2`, `3`]", "len": "it is called length", "size": "it is called length",
+    "startswith": "it is called starts_with", "endswith": "it is called ends_with", "int": "it is called to_number",
+    "str": "it is called to_string",
+}  # fmt: skip
+"""Functions of other languages, and what to write instead."""
 _SLIPS = (
+    (re.compile(r"^\s*-?\d+\s*(\.\.|-|to)\s*-?\d+\s*$"), "a range is written out: [`1`, `2`, `3`]"),
     (re.compile(r"\{\{"), "an expression has no braces: write STEP.field"),
     (
         re.compile(r"[=<>]\s*-?\d|(?<![\w.`'\"\[:-])-?\d[\d.]*\s*[=<>!]"),

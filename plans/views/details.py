@@ -18,6 +18,8 @@ from plansurvive.plans.views.steps.row import answered, decided, shortened, stat
 from plansurvive.plans.views.steps.values import value_of
 from plansurvive.plans.views.views import created
 
+PROBLEMS = 5
+"""Problems of a draft that are shown."""
 VALUE = 300
 """Characters of a value that are shown; `plan show --json` has the rest."""
 
@@ -38,6 +40,7 @@ def of_plan(run: Run) -> list[str]:
     until = run.must_end
     rows += [f"Deadline: {_clock(until)}"] if until else []
     rows += [f"Workspace: {line(run.facts.workspace or plan.workspace or '')}"] if run.facts.workspace else []
+    rows += _problems(run)
     rows += [f"Notice: it {line(each.text)}" for each in run.notices.values()] if not run.ended else []
     rows += [f"Host: {line(run.host.name)}"] if run.host else []
     rows += [f"Inputs: {_inputs(run)}"] if run.inputs else []
@@ -46,6 +49,15 @@ def of_plan(run: Run) -> list[str]:
     rows += [f"Step of: {line(run.parent.plan_id)}, {line(run.parent.step_id)}"] if run.parent else []
     rows += [f"Value: {_value(plan.id or '', run.value, run)}"] if run.value and run.value.ok else []
     return rows + ([f"Stopped: {line(run.stopped)}"] if run.stopped else [])
+
+
+def _problems(run: Run) -> list[str]:
+    """The first problems of a draft; what an ended plan was refused for is its `Stopped`."""
+    found = [] if run.ended else run.problems
+    more = len(found) - PROBLEMS
+    return [f"Problem: {line(each.text)}" for each in found[:PROBLEMS]] + (
+        [f"Problem: {more} more; see: plan review {line(run.plan.id or '')}"] if more > 0 else []
+    )
 
 
 def _inputs(run: Run) -> str:

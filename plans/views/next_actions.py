@@ -19,6 +19,8 @@ from plansurvive.plans.views.summary import AskedStep, Summary
 
 LISTED = 3
 """Steps that are named one by one."""
+USUAL_QUEUE = "plans"
+"""The task queue of a worker that no setting and no argument gives another."""
 
 
 class NextAction(NamedTuple):
@@ -31,19 +33,19 @@ class NextAction(NamedTuple):
 
 
 def next_actions(
-    summary: Summary, *, resumed_by: str = "", is_served: bool = True, views: ViewSet = NO_VIEWS
+    summary: Summary, *, resumed_by: str = "", unserved: str = "", views: ViewSet = NO_VIEWS
 ) -> list[NextAction]:
     """What may be done next; empty if nothing is left to do, or nothing but waiting.
 
-    `resumed_by`: the latest run that resumed it. `is_served`: a worker answers for the plan. `views`: what features
-    add, which say in words what they propose.
+    `resumed_by`: the latest run that resumed it. `unserved`: its task queue, if no worker polls it. `views`: what
+    features add, which say in words what they propose.
     """
     name = line(summary.plan_id)
     if resumed_by:
         return [NextAction(f"plan show {line(resumed_by)}", "shows the run that resumed it")]
     if summary.status in ENDED:
         return _ended(summary, name)
-    found = [] if is_served else [NextAction("plan worker", "starts a worker: none serves the plan")]
+    found = [NextAction(worker_command(unserved), "starts a worker: none serves the plan")] if unserved else []
     if summary.status in (PlanStatus.DRAFT, PlanStatus.REVIEW):
         return found + _review(summary, name)
     if summary.status is PlanStatus.PAUSED:
@@ -51,11 +53,16 @@ def next_actions(
     return found + _asked(summary, name, views)
 
 
+def worker_command(queue: str) -> str:
+    """The command that starts a worker for a task queue."""
+    return "plan worker" if queue == USUAL_QUEUE else f"plan worker --queue {quoted(queue)}"
+
+
 def _review(summary: Summary, name: str) -> list[NextAction]:
     if summary.problems:
         count = f"{summary.problems} problem{'s' * (summary.problems != 1)}"
         return [
-            NextAction(f"plan review {name}", f"shows the {count} that keep it from starting, to be fixed"),
+            NextAction(f"plan review {name}", f"shows the {count} to fix before it can start"),
             NextAction(f'plan regenerate {name} "FEEDBACK"', "has the LLM revise it"),
         ]
     if summary.status is PlanStatus.DRAFT:

@@ -149,7 +149,10 @@ def update(
 
 def _request(file: str | None, template: str | None, flags: Flags, settings: Settings) -> Request:
     if (file is None) == (template is None):
-        raise PlanError("name a plan file or, with --template, a template; one of the two", "BAD_USAGE")
+        raise PlanError(
+            "name the schedule and a plan file (`plan schedule create NAME FILE`) or, with --template, a template",
+            "BAD_USAGE",
+        )
     if template is not None:
         return prepare_template(template, flags, settings)
     return prepare(file or "", flags, settings)

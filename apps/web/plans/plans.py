@@ -17,6 +17,7 @@ from plansurvive.client.access import person_of
 from plansurvive.client.children.naming import parts
 from plansurvive.client.listing import Listed, list_plans
 from plansurvive.client.overview.standing import Standing
+from plansurvive.plans.flow.closing_state import PHASES
 from plansurvive.plans.flow.ids import pattern_of
 from plansurvive.plans.model.identities import identity
 from plansurvive.plans.run import PlanStatus
@@ -105,6 +106,11 @@ class Row:
         if self.standing:
             return self.standing.done
         return self.plan.steps if self.plan.status is PlanStatus.COMPLETED else self.plan.done
+
+    @property
+    def phase(self) -> str:
+        """That it rolls back, or runs its `finally`; empty if it does neither."""
+        return PHASES.get(self.standing.phase, "") if self.standing else ""
 
     @property
     def to_decide(self) -> int:

@@ -16,6 +16,7 @@ from rich.table import Table
 from rich.text import Text
 
 from plansurvive.client.live.marks import ASKING, MARKS
+from plansurvive.plans.flow.closing_state import PHASES
 from plansurvive.plans.step_state import DENIALS
 from plansurvive.plans.text.lengths import seconds
 from plansurvive.plans.text.safe_text import line
@@ -67,7 +68,8 @@ def _head(view: BriefView, now: datetime) -> RenderableType:
     grid.add_column(justify="right", no_wrap=True)
     elapsed = seconds(((view.ended_at or now) - view.started_at).total_seconds()) if view.started_at else ""
     style = {"completed": "green", "failed": "red", "partial": "yellow", "cancelled": "yellow", "paused": "yellow"}
-    status = Text(view.status, style=f"bold {style.get(view.status, 'cyan')}")
+    phase = PHASES.get(view.closing.phase) if view.closing and not view.ended_at else None
+    status = Text(phase or view.status, style=f"bold {'yellow' if phase else style.get(view.status, 'cyan')}")
     title = Text(line(view.title or view.id), style="bold")
     limit = f"  ends {left(view.deadline, now)}" if view.deadline else ""
     for notice in view.notices.values():
@@ -104,7 +106,7 @@ def _rows(steps: Sequence[BriefStep], now: datetime, spare: int) -> RenderableTy
             Text(sign, style=style),
             Text(step.id, style=quiet),
             Text(line(step.tool), style="dim"),
-            Text(line(stands.error or stands.text), style="red" if stands.error else quiet),
+            Text(line(stands.error or stands.child or stands.text), style="red" if stands.error else quiet),
             Text(line(remark(step, stands)), style=style),
         )
         tasks = step.tasks if step.status == "running" else []

@@ -31,6 +31,8 @@ from plansurvive.plans.views.summary import why_denied, why_failed
 
 SHOWN = 10
 """How many steps of one status a summary lists."""
+MARGIN = 11
+"""Columns in front of the texts of a summary."""
 _STYLE = {"completed": MARKS["completed"], "failed": MARKS["failed"]}
 
 
@@ -83,7 +85,15 @@ def show_summary(summary: Summary, console: SafeConsole | None = None) -> None:
     rows += [Text.assemble(("  tokens   ", "dim"), used.in_words())] if used.calls else []
     for command, what in next_actions(summary, views=views_of_features()):
         rows += [Text.assemble(("  next     ", "dim"), command, (f"   {what}", "dim"))]
-    (console or out()).print(Text("\n").join(rows))
+    (console or out()).print(Text("\n").join(each for row in rows for each in _hanging(row, console or out())))
+
+
+def _hanging(row: Text, console: SafeConsole) -> list[Text]:
+    """A row of the summary as a terminal is wide: broken at spaces, and what continues it below its text."""
+    if not console.is_terminal or row.cell_len <= console.width or console.width < 2 * MARGIN:
+        return [row]
+    parts = row[MARGIN:].wrap(console, console.width - MARGIN)
+    return [Text.assemble(row[:MARGIN] if not number else " " * MARGIN, part) for number, part in enumerate(parts)]
 
 
 def _reasons(status: str, style: str, steps: list[tuple[str, str]], summary: Summary) -> list[Text]:

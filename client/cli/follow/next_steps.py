@@ -60,7 +60,7 @@ class NextSteps:
             return
         self._found = []
         if not is_served:
-            self._found = next_actions(Summary(plan_id=self._plan, status=view.status), is_served=False)
+            self._found = next_actions(Summary(plan_id=self._plan, status=view.status), unserved=queue)
         elif waits(view):
             self._found = next_actions(await runs.summary(self._client, self._plan), views=views_of_features())
         self._about = view.seq, is_served

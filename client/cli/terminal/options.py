@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -79,7 +80,9 @@ def json_object(text: str, option: str) -> dict[str, Any]:
     try:
         found = json.loads(text)
     except ValueError as error:
-        raise PlanError(f"{option} is not valid JSON: {json_problem(error)}", "INVALID_ARGS") from error
+        pair = re.fullmatch(r"([A-Za-z_]\w*)=(.*)", text, re.DOTALL)
+        meant = f"; write '{json.dumps({pair[1]: pair[2]}, ensure_ascii=False)[:200]}'" if pair else ""
+        raise PlanError(f"{option} is not valid JSON: {json_problem(error)}{meant}", "INVALID_ARGS") from error
     if not isinstance(found, dict):
         raise PlanError(f'{option} is not a JSON object; write {{"name": value}}', "INVALID_ARGS")
     return found

@@ -21,10 +21,13 @@ from plansurvive.plans.model.opaque import scanned
 
 _BRACES = re.compile(r"(?<!\{)\{\{(?!\{)([^{}\n]{1,200})\}\}(?!\})")
 _UNCLOSED = re.compile(r"(?<!\{)\{\{\s*([A-Za-z_][A-Za-z0-9_-]*)[^{}\n]{0,200}(?:\}(?!\})|\n|\Z)")
+_LACKS_A_BRACE = re.compile(r"\{\{\s*[\w-]+(?:\.[\w-]+)*\s*\}")
 _WORD = re.compile(r"(?<![\w.-])[A-Za-z_][A-Za-z0-9_-]*")
 
 _VARIABLE = re.compile(r"(?<![\\$])\$(?:([A-Za-z_][A-Za-z0-9_]*)|\{([A-Za-z_][A-Za-z0-9_]*)\})")
 """A variable in a shell command."""
+_AMID = re.compile(r"(?<![\\$\w])\$([A-Za-z_][A-Za-z0-9_]*)((?:\.[A-Za-z_]\w*)*)")
+"""A reference amid a text, as shells and other systems have them."""
 _SETS = r"(?<!\w){0}\+?=|\b(?:for|read|export|local|declare)\b[^;|&\n]*(?<!\w){0}(?!\w)"
 """How a shell command sets a variable."""
 
@@ -51,6 +54,7 @@ def tool_problems(
         yield from call_problems(call)
     known = _Known(call, scope)
     yield from _code(call, spec, known)
+    yield from _within(call, spec, known)
     for word in language.words:
         if word.name not in known:
             for wrong in word.problems(spec, scanned(call.tool, dict(call.args)), tools, hints):
@@ -78,7 +82,7 @@ def reference_problems(
             elif not is_literal(reference, known):
                 yield from _reference_problems(reference, call, scope, inputs, hints, field, paths, language)
         if "{{" in text and start == "args":
-            yield from _braces(text, call, known, field)
+            yield from _braces(text, call, known, field, language)
 
 
 def _reference_problems(
@@ -102,8 +106,8 @@ def _word(reference: Reference, known: _Known, language: Language) -> Word | Non
     return language.word(reference.root) if language.words and reference.root not in known else None
 
 
-def _braces(text: str, call: CallOf, known: Container[str], field: str) -> Iterator[Problem]:
-    """Braces around a name that means something, which are not a reference all the same: a warning."""
+def _braces(text: str, call: CallOf, known: Container[str], field: str, language: Language) -> Iterator[Problem]:
+    """Braces around a name that means something, or that lack the last one: not a reference all the same; a warning."""
     references = {each.text for each in in_text(text)}
     for match in _BRACES.finditer(text):
         names = [name for name in _WORD.findall(match[1]) if name == INPUTS or name in known]
@@ -116,7 +120,8 @@ def _braces(text: str, call: CallOf, known: Container[str], field: str) -> Itera
             found = call.problem("NOT_A_REFERENCE", field, message)
             yield found.model_copy(update={"severity": "warning"})
     for match in _UNCLOSED.finditer(text):
-        if match[1] == INPUTS or match[1] in known:
+        is_name = match[1] == INPUTS or match[1] in known or language.word(match[1]) is not None
+        if is_name or _LACKS_A_BRACE.fullmatch(match[0]):
             message = f"'{match[0].strip()[:100]}' is not a reference, as it does not end in }}}}: add what is missing"
             found = call.problem("NOT_A_REFERENCE", field, message)
             yield found.model_copy(update={"severity": "warning"})
@@ -160,6 +165,22 @@ def _shell_variables(command: str, call: CallOf, known: Container[str], field: s
                 " that, or set the variable in `env`"
             )
             yield call.problem("NOT_A_REFERENCE", field, message).model_copy(update={"severity": "warning"})
+
+
+def _within(call: CallOf, spec: ToolSpec, known: Container[str]) -> Iterator[Problem]:
+    """`$step` amid a text, which stays as it is; code is read as its language has it."""
+    for place, text in strings(scanned(call.tool, dict(call.args))):
+        if "$" not in text or text.startswith("$$") or place[0] in spec.quoting:
+            continue
+        if any(each.whole for each in in_text(text)):
+            continue
+        for match in _AMID.finditer(_BRACES.sub("", text)):
+            if match[1] != INPUTS and match[1] not in known:
+                continue
+            instead = f"{{{{{match[1]}{match[2]}}}}}"
+            message = f"'{match[0]}' amid a text is not a reference and stays as it is: write {instead} for the value"
+            found = call.problem("NOT_A_REFERENCE", field_of_place("args", place), message)
+            yield found.model_copy(update={"severity": "warning"})
 
 
 def _meant(reference: Reference, language: Language) -> str:

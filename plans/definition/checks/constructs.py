@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterator
 from typing import Any, Literal
@@ -72,7 +73,9 @@ def _loop(step: Step, scope: Scope) -> Iterator[_Found]:
     if isinstance(rule.items, list):
         yield from _items(rule, rule.items)
     elif "{{" in rule.items:
-        text = "the list is an expression or a reference, not a text: write $STEP.field or STEP.field, without braces"
+        whole = re.fullmatch(r"\{\{\s*([^{}]+?)\s*\}\}", rule.items)
+        instead = f"`{whole[1]}`" if whole else "$STEP.field or STEP.field"
+        text = f"the list is an expression or a reference, not a text: write {instead}, without braces"
         yield _error("forEach.items", text, "BAD_EXPRESSION")
     if rule.key is not None and _first_roots(rule.key) == [rule.as_]:
         text = f"`key` is about the item itself: write `name`, not `{rule.as_}.name`, and `@` for the item as a whole"

@@ -32,8 +32,12 @@ def folded_line(name: str, inside: InsideView) -> str:
 
 
 def inside_line(inside: InsideView) -> str:
-    """The same without a name."""
-    return folded_line("", inside).removeprefix(":").strip()
+    """The same without a name: of a loop, `20 items: 18 done, 1 failed`."""
+    text = folded_line("", inside).removeprefix(":").strip()
+    if inside.kind != "each":
+        return text
+    known, separator, rest = text.removeprefix("x ").partition(":")
+    return f"{known} item{'s' * (known != '1')}{separator}{rest}"
 
 
 def numbers(counts: Mapping[str, int], total: int | None = None) -> list[str]:

@@ -221,7 +221,7 @@ async def test_items_of_a_loop_are_folded_and_unfolded_in_pages(
     await runs.wait(temporal_client, plan)
     async with browsing(service_for(settings, temporal_client)) as browser:
         text = (await browser.get(f"/plans/{plan}")).text
-        assert "x 130: 130 done" in text
+        assert "130 items: 130 done" in text
         assert "all[n7].one" not in text
         page = await browser.get(f"/plans/{plan}/inside/all", headers={"HX-Request": "true"})
         assert page.text.count('class="step ') == 100

@@ -49,6 +49,7 @@ def asks(*kinds: str) -> list[AskedStep]:
         (listed(), Standing(asks=asks("event")), "an event for s0, 4:00"),
         (listed(), Standing(asks=asks("budget")), "budget for s0, 4:00"),
         (listed(), Standing(is_served=False), "a worker"),
+        (listed(queue="nightly"), Standing(is_served=False), "a worker of queue 'nightly'"),
         (listed(status="review"), Standing(), "begin"),
         (listed(status="paused"), Standing(), "unpause"),
         (listed(is_open=False, status="partial"), Standing(asks=asks("approval")), ""),

@@ -256,7 +256,8 @@ FILES: dict[str, Mistake] = {
         "steps: [{id: a, tool: sleep, args: {seconds: 1}, continueOnError: true}]\n",
     ),
     "a time table in a plan": Mistake(
-        "check FILE", "there is no field 'schedule'; `plan schedule create FILE --cron ...` runs a plan at set times",
+        "check FILE",
+        "there is no field 'schedule'; `plan schedule create NAME FILE --cron ...` runs a plan at set times",
         f"schedule: 0 5 * * *\n{OK}",
     ),
     "a shell as a tool": Mistake(
@@ -368,6 +369,73 @@ FILES: dict[str, Mistake] = {
     "a text without quotes": Mistake(
         "check FILE", "should be a string; it is 1; put it in quotes",
         "steps: [{id: a, tool: run_command, args: {command: 1}}]\n",
+    ),
+    "a field of a loop beside it": Mistake(
+        "check FILE", "'key' is a field of `forEach`, and not of the step: `forEach: {..., key: ...}`",
+        "steps: [{id: a, tool: sleep, args: {seconds: 1}, forEach: [1], key: name}]\n", where="step 'a', key",
+    ),
+    "a field of a list of objects beside it": Mistake(
+        "check FILE", "'codes' is a field of `catch`, and not of the step: `catch: [{..., codes: ...}]`",
+        "steps: [{id: a, tool: sleep, args: {seconds: 1}, codes: [TIMEOUT]}]\n",
+    ),
+    "a field of the budget beside it": Mistake(
+        "check FILE", "'tokens' is a field of `budget`, and not of the plan: `budget: {..., tokens: ...}`",
+        f"tokens: 100\n{OK}",
+    ),
+    "braces around the list of a loop": Mistake(
+        "check FILE", "the list is an expression or a reference, not a text: write `look`, without braces",
+        f"steps: [{LOOK}, {{id: b, tool: sleep, args: {{seconds: 1}}, forEach: '{{{{look}}}}'}}]\n",
+        where="forEach.items",
+    ),
+    "a range as a list": Mistake(
+        "check FILE", "a range is written out: [`1`, `2`, `3`] (unexpected '1' at column 1)",
+        "steps: [{id: a, tool: sleep, args: {seconds: 1}, forEach: 1..5}]\n",
+    ),
+    "a function of another program": Mistake(
+        "check FILE", "there is no function 'success'; a step runs once those that it depends on completed; `catch`",
+        f"steps: [{LOOK}, {{id: b, tool: sleep, args: {{seconds: 1}}, when: success()}}]\n",
+    ),
+    "an argument beside the tool": Mistake(
+        "check FILE", "there is no field 'path'; the arguments of a tool are in `args`: `args: {path: ...}`",
+        "steps: [{id: a, tool: read_file, path: x}]\n", where="step 'a', path",
+    ),
+    "steps by name in the list": Mistake(
+        "check FILE", "there is no field 'b'; a step is an object with an id: `- id: b`, with its fields below",
+        "steps:\n- b: {tool: sleep, args: {seconds: 1}}\n",
+    ),
+    "an input that is required": Mistake(
+        "check FILE", "there is no field 'required'; an input with a `default` may be left out, and one without must",
+        f"inputs: {{n: {{type: string, required: true}}}}\n{OK}", where="inputs.n.required",
+    ),
+    "a channel as a field": Mistake(
+        "check FILE", "there is no field 'email'; did you mean `to: email`?",
+        f"notify: {{email}}\n{OK}",
+    ),
+    "a time span with two units": Mistake(
+        "check FILE", "should be a number of seconds; it is '1h30m': write 5400", f"timeout: 1h30m\n{OK}"
+    ),
+    "a budget as a number": Mistake("check FILE", "such as `budget: {tokens: ...}`; it is 100", f"budget: 100\n{OK}"),
+    "an unknown reference that lacks a brace": Mistake(
+        "check FILE", "'{{stranger}' is not a reference, as it does not end in }}: add what is missing", code=0,
+        file="steps: [{id: a, tool: write_file, args: {path: a, content: 'x {{stranger} y'}}]\n",
+    ),
+    "a secret that lacks a brace": Mistake(
+        "check FILE", "'{{secret.TOKEN' is not a reference, as it does not end in }}: add what is missing", code=0,
+        file="steps: [{id: a, tool: write_file, args: {path: a, content: '{{secret.TOKEN'}}]\n",
+    ),
+    "a reference amid a text as shells have it": Mistake(
+        "check FILE", "'$inputs.n' amid a text is not a reference and stays as it is: write {{inputs.n}}", code=0,
+        file="inputs: {n: {type: string, default: a}}\n"
+        "steps: [{id: a, tool: write_file, args: {path: a, content: 'for $inputs.n'}}]\n",
+    ),
+    "arguments of a call as a pair": Mistake(
+        "call read_file --args path=x", """a text is written in double quotes; write '{"path": "x"}'"""
+    ),
+    "an id of a plan with a space": Mistake(
+        "start FILE --id my+plan", "BAD_PLAN_ID: 'my+plan' is not a plan id: use 1 to 200 letters, digits, '_', '-'"
+    ),
+    "a schedule without a name": Mistake(
+        "schedule create plan.yaml --every 1h", "name the schedule and a plan file (`plan schedule create NAME FILE`)"
     ),
     "a URL as a plan file": Mistake("check https://a.b/p.yaml", "https://a.b/p.yaml is a URL; download it, and pass"),
     "an input of a plan without inputs": Mistake(

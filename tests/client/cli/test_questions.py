@@ -78,6 +78,8 @@ async def test_questions_are_listed_and_answered_and_events_are_sent_by_command(
     assert (missing.code, "the answer is missing" in missing.err) == (2, True)
     kept = await plan(environ, "event", "sizes", "order.paid", "--data", '{"total": 1}')
     assert "kept for steps that will wait for it" in kept.out
+    misspelt = await plan(environ, "event", "sizes", "order.payed")
+    assert misspelt.err == "No step waits for this event now; 'paid' waits for order.paid.\n"
     sent = await plan(environ, "event", "sizes", "order.paid", "--data", '{"total": 9}', "--json")
     assert sent.json["message"] == "event 'order.paid' received by paid"
     assert (await plan(environ, "watch", "sizes")).code == 0

@@ -10,7 +10,7 @@ from plansurvive.features.cache.views import why
 from plansurvive.plans.execution.schedule import Schedule
 from plansurvive.plans.model import Problem
 from plansurvive.plans.notice import Notice
-from plansurvive.plans.run import Decision, PlanStatus, Run
+from plansurvive.plans.run import Decision, PlanStatus, Run, Status
 from tests.plans.building import NOW, begun, completed, failed, run_of, skipped, step
 
 
@@ -95,12 +95,16 @@ def test_a_step_that_nothing_blocks_says_what_holds_the_whole_plan() -> None:
 def test_a_step_of_a_plan_that_never_began_says_why_that_is() -> None:
     refused, draft = run_of(step("a")), run_of(step("a"))
     refused.problems = [Problem(code="UNKNOWN_TOOL", message="there is no tool 'x'")]
-    assert said(refused) == ["a: it has not started: the plan was refused (UNKNOWN_TOOL): there is no tool 'x'"]
+    assert said(refused) == ["a: it has not started: the plan was refused: UNKNOWN_TOOL: there is no tool 'x'"]
+    refused.steps["a"].status, refused.steps["a"].never = Status.BLOCKED, True
+    assert said(refused) == ["a: it has not started: the plan was refused: UNKNOWN_TOOL: there is no tool 'x'"]
     assert said(draft) == ["a: it has not started: the plan has not started"]
     review = Schedule(run_of(step("a")))
     review.review()
     assert review.run.status is PlanStatus.REVIEW
     assert said(review.run) == ["a: it has not started: the plan is in review; plan begin p"]
+    review.run.problems = [Problem(code="UNKNOWN_TOOL", step_id="a", field="tool", message="there is no tool 'x'")]
+    assert said(review.run) == ["a: it has not started: first fix: UNKNOWN_TOOL: step 'a' tool: there is no tool 'x'"]
 
 
 def test_a_step_of_a_stopped_plan_says_what_stopped_it() -> None:

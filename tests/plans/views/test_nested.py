@@ -110,7 +110,7 @@ def test_the_history_of_a_loop_has_the_instance_in_each_entry() -> None:
 def test_a_graph_has_one_marked_node_for_a_loop() -> None:
     view = PlanView.read(queries.view(troubled().run, []))
     drawn = mermaid([Node.of(each) for each in view.steps])
-    assert 's1["resize: Make small<br/>? x 3: 1 done, 1 failed, 1 awaiting approval"]:::waiting' in drawn
+    assert 's1["resize: Make small<br/>? 3 items: 1 done, 1 failed, 1 awaiting approval"]:::waiting' in drawn
     assert drawn.count("-->") == 1
 
 

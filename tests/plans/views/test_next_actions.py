@@ -26,8 +26,11 @@ def asks(kind: str, step_id: str = "deploy", plan: str = "p", event: str = "") -
 LOGS, RESUME = "plan logs p build", "plan resume p"
 TABLE: dict[str, tuple[dict[str, Any], list[str]]] = {
     "it is being written": ({"status": "draft"}, ["plan watch p"]),
-    "no worker": ({"status": "running", "is_served": False}, ["plan worker"]),
-    "no worker, paused": ({"status": "paused", "is_served": False}, ["plan worker", "plan unpause p"]),
+    "no worker": ({"status": "running", "unserved": "plans"}, ["plan worker"]),
+    "no worker, paused": (
+        {"status": "paused", "unserved": "a queue"},
+        ["plan worker --queue 'a queue'", "plan unpause p"],
+    ),
     "a draft with problems": (
         {"status": "review", "problems": 2},
         ["plan review p", 'plan regenerate p "FEEDBACK"'],
@@ -111,7 +114,7 @@ TABLE: dict[str, tuple[dict[str, Any], list[str]]] = {
 @pytest.mark.parametrize("name", TABLE)
 def test_the_next_command_is_told_for_every_outcome(name: str) -> None:
     fields, commands = TABLE[name]
-    more = {key: fields[key] for key in ("resumed_by", "is_served") if key in fields}
+    more = {key: fields[key] for key in ("resumed_by", "unserved") if key in fields}
     shown = {"plan_id": "p", **{key: value for key, value in fields.items() if key not in more}}
     found = next_actions(Summary(**shown), **more)
     assert [each.command for each in found] == commands

@@ -5,6 +5,7 @@ from __future__ import annotations
 from plansurvive.plans.activity_io import Return
 from plansurvive.plans.execution.schedule import Schedule
 from plansurvive.plans.execution.tool_history import note_files
+from plansurvive.plans.model import Problem
 from plansurvive.plans.run import Run
 from plansurvive.plans.views.text import text
 from tests.plans.building import NOW, begun, completed, failed, later, run_of, step
@@ -89,3 +90,14 @@ def test_the_text_of_a_big_plan_has_as_many_steps_as_asked_for() -> None:
     short = text(run, 8).splitlines()
     assert len(short) == 13
     assert short[-1] == "  … and 990 blocked, 3 ready"
+
+
+def test_a_draft_shows_what_keeps_it_from_starting_and_a_refused_plan_says_it_once() -> None:
+    run = run_of(step("a"))
+    run.problems = [Problem(code="UNKNOWN_TOOL", step_id="a", field="tool", message=f"no tool {at}") for at in range(7)]
+    rows = text(run, detailed=True).splitlines()
+    shown = [row for row in rows if row.startswith("Problem: ")]
+    assert shown[0] == "Problem: UNKNOWN_TOOL: step 'a' tool: no tool 0"
+    assert shown[5:] == ["Problem: 2 more; see: plan review p"]
+    run.ended = NOW
+    assert "Problem: " not in text(run, detailed=True)

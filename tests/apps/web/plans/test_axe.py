@@ -73,6 +73,7 @@ async def test_plans_in_every_state_can_be_read_by_everybody(
                     await expect(page.get_by_text("The plan is rolling back: ")).to_be_visible()
             await page.goto(origin)
             await is_compact(page)
+            await expect(page.get_by_role("row").filter(has_text="A plan: rollback")).to_contain_text("rolling back")
 
 
 async def is_compact(page: Page) -> None:

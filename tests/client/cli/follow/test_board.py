@@ -13,6 +13,7 @@ from plansurvive.plans.run import PlanStatus
 from plansurvive.plans.views.models import BriefStep, BriefView, TokensView
 from plansurvive.plans.views.models.card import Card
 from plansurvive.plans.views.models.live import live_of
+from plansurvive.plans.views.models.plan import ClosingView
 from plansurvive.plans.views.steps.abridged import chosen
 
 NOW = datetime(2026, 1, 1, 12, 0, 10, tzinfo=UTC)
@@ -70,6 +71,20 @@ def test_each_step_is_a_line_with_its_mark_and_its_time() -> None:
     assert rows["d"].startswith("?")
     assert "awaiting approval" in rows["d"]
     assert lines[7].rstrip() == "1 running · 1 completed · 1 failed · 1 blocked · 1 awaiting approval"
+
+
+def test_a_plan_that_rolls_back_says_so_until_it_has_ended() -> None:
+    shown = view(step("a", "running"))
+    shown = shown.model_copy(update={"closing": ClosingView(phase="rollback", ends="failed")})
+    assert drawn(shown)[0].rstrip().endswith("rolling back  10 s")
+    ended = {"ended_at": NOW, "status": PlanStatus.FAILED}
+    assert drawn(shown.model_copy(update=ended))[0].rstrip().endswith("failed  10 s")
+
+
+def test_the_row_of_a_child_plan_says_how_it_stands_and_that_it_asks() -> None:
+    child = {"planId": "p-a", "status": "running", "counts": {"total": 2}, "more": 1}
+    lines = drawn(view(step("a", "running", child=child)))
+    assert "running, 0 of 2 done, 1 awaiting a decision" in lines[2]
 
 
 def test_a_running_agent_that_awaits_a_decision_is_counted_once() -> None:

@@ -84,7 +84,7 @@ def drawn(player: Player, height: int = 30) -> str:
 
 def test_the_board_unfolds_what_failed_and_what_waits() -> None:
     text = drawn(troubled())
-    assert "x 3: 1 done, 1 failed, 1 awaiting approval" in text
+    assert "3 items: 1 done, 1 failed, 1 awaiting approval" in text
     assert "? [cow].clean" in text
     assert "✗ [dog].thumb" in text
 
