@@ -310,8 +310,8 @@ STEPS: Table = {
         " and does not take its arguments; nothing was called",
         "no; `plan tools NAME`, then edit the step",
     ),
-    "MCP_ERROR": ("the tool failed, and what the server says", "no"),
-    "MCP_LOST": ("the tool server ended or went away in a call that may be repeated", "yes"),
+    "MCP_ERROR": ("the tool failed; the message is the server's", "no"),
+    "MCP_LOST": ("the tool server exited or disconnected during a call that may be repeated", "yes"),
     "MCP_TIMEOUT": ("the call took longer than `timeout` in mcp.toml", "if it may be repeated"),
     "MCP_LIMIT": ("the tool server sent too much: a result, messages, a list of tools", "no; ask it for less"),
     "MCP_PROTOCOL": ("the tool server's messages are not those of the protocol", "no; report it to its makers"),
@@ -416,8 +416,8 @@ STEPS: Table = {
         "once a minute, for 20 minutes at least, beside the step's own attempts; add the key to `PLANS_KEYS`",
     ),
     "ITEMS_DENIED": (
-        "of a `forEach`, more items were denied, together with those that failed, than it tolerates; no `catch` "
-        "takes that",
+        "more items of a `forEach` failed or were denied than it tolerates, some of them denied; no `catch` handles "
+        "that",
         "no; `plan resume` asks again about them, or raise `tolerate`",
     ),
     "ITEMS_FAILED": (
@@ -595,7 +595,7 @@ COMMANDS: Table = {
         "-",
     ),
     "NAME_TAKEN": ("an activity or a tool has the name of one of ours; rename it", "-"),
-    "UNDECIDED": ("in a test (docs/embedding.md#tests-of-yours), a step asks and no rule decides it", "-"),
+    "UNDECIDED": ("in a test (docs/embedding.md#tests-of-yours), a step awaits a decision that no rule makes", "-"),
     "BAD_PLAN_ID": ("not a usable id: letters, digits, `_`, `-`, `.`; at most 200", "2"),
     "PLAN_EXISTS": ("that id was used before; ids are never reused", "2"),
     "PLAN_NOT_FOUND": ("the server knows no such plan", "4"),
@@ -738,7 +738,7 @@ LLM: Table = {
 
 WEAKNESSES: Table = {
     "ROOT_WORKER": ("plans are run by root",),
-    "SANDBOX_OFF": ("`PLANS_SANDBOX=off`: commands have all rights of the worker's user",),
+    "SANDBOX_OFF": ("`PLANS_SANDBOX=off`: commands run with all permissions of the worker's user",),
     "SANDBOX_LEVEL_0": ("this machine offers no sandbox",),
     "SANDBOX_LEVEL_1": ("commands run at level 1, with the gaps that security (docs/security.md) names",),
     "NO_USER_NAMESPACES": ("a setting of the kernel keeps ordinary users from bubblewrap",),

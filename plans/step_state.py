@@ -78,7 +78,7 @@ class Result(Parted, Value):
     attempt: int = Field(default=1, description="Attempts used; only errors of the tool count.")
     logs: Logs | None = Field(default=None, description="What the commands of the successful attempt wrote.")
     taken_from: str | None = Field(default=None, description="PLAN/STEP whose result it is: the tool was not called.")
-    composed: bool = Field(default=False, description="The value is put together from those of its own steps.")
+    composed: bool = Field(default=False, description="The value is assembled from the values of the steps inside.")
 
 
 class Outcome(NamedTuple):
@@ -178,7 +178,7 @@ class Answered(Value):
     source: Literal["signal", "update", "timeout"] = Field(
         default="signal", description="timeout: its time limit passed, and the default was taken."
     )
-    via: str = Field(default="", description="Where the person spoke: web, link, mcp; empty: by command or program.")
+    via: str = Field(default="", description="Where it was sent: web, link or mcp; empty: a command or a program.")
     verified: bool = Field(default=False, description="A login has verified the name; only of signed messages.")
 
     @property

@@ -128,7 +128,7 @@ class Account(Value):
 
     child: str = Field(description="Workflow id of the agent or child plan.")
     is_plan: bool = Field(default=False, description="A child plan, which may have several requests under way.")
-    asks: bool = Field(default=False, description="It asks first: there was a budget when it started, or one came.")
+    asks: bool = Field(default=False, description="It asks first: it had a budget when it started, or got one later.")
     spent: Spent = Field(default_factory=Spent, description="As last reported.")
     finished: int = Field(default=0, description="Number of its last request that was answered or failed.")
     granted: int = Field(default=0, description="Number of the last request it may send.")

@@ -33,7 +33,8 @@ from plansurvive.runtime.presence import AWAY_SECONDS
 from plansurvive.runtime.settings import Settings
 from plansurvive.runtime.task_queues import WORKER, listeners
 
-START_SECONDS = 60.0
+START_SECONDS = 180.0
+"""A busy machine compiles all of the code first, which takes a minute; a worker that ends is noticed at once."""
 DRAIN_SECONDS = 86_400
 """Seconds that a replaced worker has to finish its running steps."""
 

@@ -37,7 +37,7 @@ async def trouble(settings: Settings, *, alone: bool = False) -> str | None:
     except RPCError as error:
         return None if alone else f"the Temporal server at {connection.address} does not answer: {error.message}"
     mine = [each for each in found if each.startswith(WORKER) and each.endswith(f"@{socket.gethostname()}")]
-    return None if mine else f"no worker of this machine listens to queue '{settings.task_queue}'"
+    return None if mine else f"no worker on this machine polls queue '{settings.task_queue}'"
 
 
 def main() -> None:

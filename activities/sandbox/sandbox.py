@@ -249,7 +249,7 @@ def describe(sandbox: Sandbox) -> str:
         "landlock": "level 1 (Landlock): commands write to the workspace only, homes and the worker's data are hidden;"
         " not guarded are protected files of the workspace (changes of them are reported), permission bits, owners and"
         " times of the user's other files, and named Unix sockets",
-        "none": "level 0: commands have all rights of the worker's user",
+        "none": "level 0: commands run with all permissions of the worker's user",
     }
     networks: Mapping[Network, str] = {
         "step": "network access only for steps that request it",

@@ -124,10 +124,10 @@ async def _kill(here: Connected) -> None:
         os.kill(worker.pid, signal.SIGKILL)
         while worker.is_alive():
             await asyncio.sleep(0.01)
-        _tell(f"kill -9 {worker.pid}: the worker is gone, with three files under way.")
+        _tell(f"kill -9 {worker.pid}: the worker is gone, with three files in progress.")
     another = await ensure_worker(here.settings, here.connection)
     if another is not None:
-        _tell(f"Worker {another.pid} continues; what was cut off is called again within ten seconds.")
+        _tell(f"Worker {another.pid} takes over; the interrupted calls are repeated within ten seconds.")
 
 
 async def _approve(here: Connected, started: Started) -> None:
@@ -141,7 +141,7 @@ async def _counted(here: Connected, started: Started, summary: Summary) -> bool:
     calls = await calls_of(here.client, started.plan_id)
     show(
         f"\n{summary.status}: {calls.completed} calls completed, {calls.twice} of them twice; "
-        f"{calls.again} that the kill cut off began again."
+        f"{calls.again} that the kill interrupted ran again."
     )
     return summary.is_completed and not calls.twice
 

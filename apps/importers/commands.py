@@ -25,7 +25,7 @@ Out = Annotated[str | None, typer.Option("--out", metavar="FILE", help="Write th
 Format = Annotated[
     Literal["github", "serverless"] | None, typer.Option("--from", help="Its format; default: found out.")
 ]
-Strict = Annotated[bool, typer.Option("--strict", help="Exit with 1 if anything was not carried over.")]
+Strict = Annotated[bool, typer.Option("--strict", help="Exit with 1 if anything was not imported.")]
 
 
 def import_(
@@ -64,7 +64,7 @@ def _show(report: Report, problems: list[Problem], text: str, source: str, out: 
     if report.left_out:
         rows.append(f"and {report.left_out} more losses\n")
     notes = sum(entry.kind == "note" for entry in report.entries)
-    rows.append(f"{report.losses} not carried over, {notes} to know", "bold")
+    rows.append(f"{report.losses} not imported, {notes} note{'s' * (notes != 1)}", "bold")
     output.err().print(rows)
     if problems:
         output.show_problems(problems, f"The plan made of {source}")

@@ -145,7 +145,7 @@ async def _one_name(connected: Connected, given: str | None) -> str:
     found = await names(connected.client)
     if len(found) != 1:
         known = f"there are {', '.join(found)}" if found else "no worker has run with --version yet"
-        raise BadVersion(f"Say which deployment: {known}.")
+        raise BadVersion(f"Name the deployment: {known}.")
     return found[0]
 
 

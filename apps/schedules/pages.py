@@ -87,7 +87,7 @@ async def update(request: Request) -> Response:
             limit=_limit(typed["limit"]),
         )
         if changes == Changes():
-            raise PlanError("Nothing to change: say what is different.", "BAD_SCHEDULE")
+            raise PlanError("There is nothing to change: edit a field first.", "BAD_SCHEDULE")
         await update_schedule(await site_of(request).client(), name, changes)
     except PlanError as error:
         return await _shown(request, name, typed, on_the_page(error))

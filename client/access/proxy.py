@@ -47,7 +47,7 @@ class ProxyAccess(Access):
             raise Forbidden("The proxy names the person twice.")
         name, groups = _text(named[0]), _text(request.headers.get(self._groups, "") if self._groups else "")
         if not name.strip() or len(name) > MAX_NAME or len(groups) > MAX_GROUPS or not (name + groups).isprintable():
-            raise Forbidden("The name from the proxy cannot be used.")
+            raise Forbidden("The proxy sent a user name that is not valid.")
         role = self._roles.role(name, [each.strip() for each in groups.split(",") if each.strip()])
         if role is None:
             raise Forbidden(f"{name} is not allowed to use this page; its operator assigns roles with PLANS_WEB_ROLES.")
@@ -78,4 +78,4 @@ def _text(header: str) -> str:
     try:
         return header.encode("latin-1").decode()
     except UnicodeError as error:
-        raise Forbidden("The name from the proxy cannot be used.") from error
+        raise Forbidden("The proxy sent a user name that is not valid.") from error

@@ -29,7 +29,9 @@ from plansurvive.runtime.settings import Settings
 _VERDICTS = {Verdict.GOOD: ("✓", "green"), Verdict.WARNING: ("!", "yellow"), Verdict.BAD: ("✗", "red")}
 
 
-Install = Annotated[bool, typer.Option("--install", help="Install it as your service, run by systemd or launchd.")]
+Install = Annotated[
+    bool, typer.Option("--install", help="Install it as a service of your user, with systemd or launchd.")
+]
 Uninstall = Annotated[bool, typer.Option("--uninstall", help="Stop that service and remove it.")]
 Web = Annotated[bool, typer.Option("--web/--no-web", help="Serve the web page as well.")]
 Print = Annotated[bool, typer.Option("--print", help="Print what --install would write, and change nothing.")]

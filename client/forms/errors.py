@@ -26,7 +26,7 @@ _LIMITS = {
     "exclusiveMaximum": "must be less than {}", "multipleOf": "must be a multiple of {}",
     "minLength": "must have {} characters or more", "maxLength": "must have {} characters or fewer",
     "minItems": "must have {} items or more", "maxItems": "must have {} items or fewer",
-    "pattern": "does not fit the pattern {}", "minProperties": "must have {} fields or more",
+    "pattern": "does not fit the pattern {}", "minProperties": "must have at least {} fields",
     "maxProperties": "must have {} fields or fewer",
 }  # fmt: skip
 

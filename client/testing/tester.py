@@ -164,7 +164,7 @@ class PlanTester:
         server = Server(pid=pid, began=began, address=f"{HOST}:{port}", ui=f"http://{HOST}:{ui_port}")
         await until(lambda: server.accepts() or not server.is_alive())
         if not server.is_alive():
-            raise PlanError(f"the Temporal server ended at once: {daemon.tail(log)}", "NO_TEMPORAL")
+            raise PlanError(f"the Temporal server exited immediately: {daemon.tail(log)}", "NO_TEMPORAL")
         return server
 
     def _do(self, work: Coroutine[Any, Any, _T]) -> _T:

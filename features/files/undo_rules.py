@@ -134,7 +134,9 @@ def _decide(
     if target is not None and now == target:
         return Restore(workspace=workspace, path=path, expected=now, target=target, done=True)
     if not _left_by(groups[-1]):
-        reason = "how the step left it is not known (files of commands above 64 MiB); check it and restore it by hand"
+        reason = (
+            "its content after the step is unknown (files of commands above 64 MiB); check it and restore it by hand"
+        )
         return _refusal(last, "CONFLICT", reason)
     if now not in _left_by(groups[-1]):
         return _refusal(last, "CONFLICT", "it was changed since; check it and restore it by hand")

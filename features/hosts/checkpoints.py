@@ -137,7 +137,7 @@ class Checkpoints:
     def _restore(self, checkpoint: Checkpoint, home: Home, workflow_id: str, storing: _Storing) -> None:
         root = json.loads(storing.get(checkpoint.claim))
         if root.get("form") != FORM:
-            text = f"the checkpoint has form {root.get('form')!r}; a newer version of this program wrote it"
+            text = f"the checkpoint has format {root.get('form')!r}; a newer version of this program wrote it"
             raise ToolError(FAILED, text)
         body = json.loads(zlib.decompress(storing.get(root["body"])))
         rows: dict[str, Row] = rows_of(body["files"])

@@ -64,7 +64,9 @@ class Limit(Value):
 
     rate: Rates = Field(default=(), description="Calls in any period; attempts count each.")
     concurrency: Concurrency = Field(default=None, description="Calls at the same time.")
-    key: str = Field(default="", max_length=400, description="Argument whose values have a limit each.")
+    key: str = Field(
+        default="", max_length=400, description="Argument; the limit applies to each of its values separately."
+    )
 
     @field_validator("key")
     @classmethod

@@ -79,7 +79,7 @@ class Notice(State):
 class Delivery(Value):
     """One message to one target: the input of the activity `notify`."""
 
-    id: str = Field(description="The same for all attempts; receivers tell by it what they have seen.")
+    id: str = Field(description="The same for all attempts, so that receivers recognize duplicates.")
     target: str
     event: Said
     stage: Stage

@@ -57,7 +57,9 @@ class Target(Value):
         default=None, description="Keys that webhooks are signed with; two while one replaces the other."
     )
     person: str = Field(default="", max_length=200, description="Who decides with a link from a message to it.")
-    links: bool | None = Field(default=None, description="Messages have one-time links; of a webhook only if true.")
+    links: bool | None = Field(
+        default=None, description="Messages contain one-time links; those to a webhook only if this is true."
+    )
     links_for: Span = Field(default=604_800.0, description="How long a link decides.")
     timeout: float = Field(default=20.0, gt=0, le=60, description="Seconds that one attempt may take.")
     max_bytes: int = Field(default=_EVENT_BYTES, ge=1_000, le=4_194_304, description="Of a webhook's body.")

@@ -87,7 +87,7 @@ def _of_text(
         return
     if _is_code(spec, place):
         how = "; pass it in `env` and use the variable" if "env" in spec.args_schema.get("properties", {}) else ""
-        yield Wrong(MISPLACED, place, f"a secret cannot stand in the argument '{place[0]}', which is code{how}")
+        yield Wrong(MISPLACED, place, f"a secret cannot be used in the argument '{place[0]}', which is code{how}")
         return
     names = names_in(text)
     refused = [_refusal(spec, name, tools, hints) for name in names]

@@ -39,7 +39,7 @@ class Terms(Value):
     """What the operator says of the tools of a server (mcp.toml), by their own names."""
 
     unasked: list[str] = Field(default_factory=list, description="Need no approval, unless the server warns of them.")
-    repeatable: list[str] = Field(default_factory=list, description="May be called again when a call was lost.")
+    repeatable: list[str] = Field(default_factory=list, description="May be called again after a call was lost.")
     timeout: float = Field(default=60.0, description="Seconds of one call.")
 
 

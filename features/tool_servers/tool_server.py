@@ -82,7 +82,7 @@ class ToolServer(Value):
         default_factory=dict, max_length=1_000, description="By tool, whether it asks; default: always."
     )
     repeatable: list[Text] = Field(
-        default_factory=list, max_length=1_000, description="Tools that may be called again when a call was lost."
+        default_factory=list, max_length=1_000, description="Tools that may be called again after a call was lost."
     )
     deny: list[str] = Field(default_factory=list, max_length=1_000, description="Patterns of tools that are left out.")
 

@@ -26,7 +26,7 @@ class Event(Value):
     by: str = ""
     time: datetime
     size: int = Field(default=0, ge=0, description="Bytes of its JSON text.")
-    via: str = Field(default="", description="Where the person spoke: web, link, mcp; empty: by command or program.")
+    via: str = Field(default="", description="Where it was sent: web, link or mcp; empty: a command or a program.")
     verified: bool = Field(default=False, description="A login has verified the name; only of signed messages.")
 
     @property

@@ -62,7 +62,8 @@ class ToolSpec(Parted, Value):
         default=False, description="Run by the workflow itself (a timer or a child), not as an activity."
     )
     cache: bool = Field(
-        default=False, description="Calls may take the result of an earlier run, unless the plan or the step says no."
+        default=False,
+        description="Calls may reuse the result of an earlier run, unless the plan or the step forbids it.",
     )
     quick: bool = Field(
         default=False, description="Calls take milliseconds: several may be made in one activity, where a plan says so."

@@ -103,7 +103,7 @@ def _value(plan: str, result: Result, run: Run, step_id: str = "") -> str:
         return f"{line(result.large.preview)}… {result.large.bytes:,} bytes; all of it: plan show {plan} --full --json"
     value, is_whole = value_of(run, step_id, result)
     if not is_whole:
-        return f"put together from those of its steps: plan show {plan} {quoted(step_id)}"
+        return f"assembled from the values of its steps: plan show {plan} {quoted(step_id)}"
     text, length = shortened(value, VALUE)
     if length <= VALUE:
         return line(text) or "(empty)"

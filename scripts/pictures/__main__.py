@@ -29,6 +29,7 @@ def main() -> int:
         try:
             with sync_playwright() as driver:
                 browser = driver.chromium.launch(executable_path=_chromium(), chromium_sandbox=False)
+                _demo(browser, directory, environ)
                 _terminal(browser, directory, environ)
                 _pages(browser, directory, environ)
                 browser.close()
@@ -74,6 +75,20 @@ def _terminal(browser: Browser, directory: Path, environ: dict[str, str]) -> Non
     try:
         terminal.type(f"clear; plan pending {ID} headline")
         _draw(browser, terminal, terminal.wait("plan approve"), "approval")
+    finally:
+        terminal.close()
+
+
+def _demo(browser: Browser, directory: Path, environ: dict[str, str]) -> None:
+    """`plan demo` once it is over: the kill, what was counted after it, and the undo."""
+    terminal = Terminal("demo", directory / "weather", environ)
+    try:
+        terminal.type("clear; plan demo")
+        while "press Enter" not in terminal.wait("\\[y\\]es|press Enter"):
+            terminal.type("y", enter=False)  # again, as a key is ignored right after the question has appeared
+        _draw(browser, terminal, terminal.wait("press Enter"), "demo")
+        terminal.type("")
+        terminal.wait(r"(?m)^\$\s*\Z")
     finally:
         terminal.close()
 

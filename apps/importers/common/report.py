@@ -28,7 +28,7 @@ class Entry(Value):
     kind: Literal["loss", "note"]
     where: str = Field(description="Path in the document, such as `jobs.build.steps[2].uses`.")
     line: int | None = Field(default=None, description="Its line.")
-    what: str = Field(description="What was not carried over.")
+    what: str = Field(description="What was not imported.")
     do: str = Field(default="", description="What to do by hand.")
 
 

@@ -28,9 +28,9 @@ MAX_STEPS = 2_000
 _FAILED = "status == 'failed' || status == 'partial'"
 _USED = re.compile(r"\bsteps\.([A-Za-z_][\w-]*)\.outputs\b")
 _UNUSED = {
-    "permissions": "permissions of GitHub's token are not carried over",
-    "concurrency": "concurrency is not carried over; a schedule has --overlap",
-    "run-name": "run-name is not carried over",
+    "permissions": "permissions of GitHub's token are not imported",
+    "concurrency": "concurrency is not imported; a schedule has --overlap",
+    "run-name": "run-name is not imported",
 }
 
 

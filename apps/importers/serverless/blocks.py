@@ -102,7 +102,7 @@ def _for(name: str, task: dict[str, Any], state: State, flow: Flow, place: Place
     except NotCarried as error:
         state.report.loss((*where, "in"), f"its items: {error}", "write forEach.items")
     if not isinstance(items, str | list):
-        state.report.loss((*where, "in"), "its items are not carried over", "write forEach.items")
+        state.report.loss((*where, "in"), "its items are not imported", "write forEach.items")
         items = []
     variables = {**state.variables, each: Path(each), str(given.get("at") or "index"): Path("index")}
     made = flow.sequence(task.get("do"), replace(state, variables=variables), (*place, "do"))

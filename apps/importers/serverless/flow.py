@@ -200,7 +200,7 @@ def _cases(at: int, tasks: Tasks, state: State) -> list[Case]:
         if when:
             found.append(Case(when, target))
         else:
-            state.report.loss(where, f"the case {name}, whose condition was not carried over", "add it to `switch`")
+            state.report.loss(where, f"the case {name}, whose condition was not imported", "add it to `switch`")
     return [*found, Case("", otherwise)]
 
 

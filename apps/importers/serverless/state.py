@@ -17,7 +17,7 @@ from plansurvive.apps.importers.common.report import Place, Report
 from plansurvive.apps.importers.serverless.jq import Data, embedded, evaluated
 
 INPUTS = Path("inputs")
-LOST = "an expression that was not carried over"
+LOST = "an expression that was not imported"
 """Reported already, where it is written."""
 ERROR = Made(
     {

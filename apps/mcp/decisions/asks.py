@@ -76,7 +76,7 @@ def ask_to_begin(plan_id: str, title: str, version: int, text: str) -> Ask:
     """The request to begin a draft that is in review. `text`: the whole plan, as `plan show` prints it."""
     rows = [f"Plan {exact(plan_id)} is in review; nothing starts until a person approves its start.", ""]
     rows += [*value_rows("title", title), *exact(text).split("\n"), ""]
-    rows += [f"This is version {version}; once started, it runs as shown, and asks again where it must."]
+    rows += [f"This is version {version}; once started, it runs as shown, and asks again where approval is needed."]
     options = {BEGIN: "Begin this plan", REJECT: "Reject it: the plan is cancelled", LATER: "Decide later"}
     key = Pending(plan_id=plan_id, step_id="", kind=REVIEW, tool="", version=version).key
     form = _form(options, "What to do with the draft")

@@ -76,7 +76,7 @@ def _head(plan: str, step: InnerStep) -> Iterator[str]:
     result = step.result
     found += [("Error", "" if _is_explained(step) else stands.error), ("Reason", stands.reason)]
     if result is not None and result.ok:
-        found.append(("Value", "put together from those of its steps" if result.cut else _text(result.value)))
+        found.append(("Value", "assembled from the values of its steps" if result.cut else _text(result.value)))
     found += [("Depends on", ", ".join(step.needs))]
     found += [("Times", _times(step)), *(("Call" if call.agent else "Attempt", _attempt(call)) for call in step.calls)]
     found += [("Before", f"{step.more_calls} more calls and attempts")] if step.more_calls else []

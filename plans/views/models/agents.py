@@ -38,7 +38,7 @@ class AgentLimits(Value):
 
     iterations: int = Field(default=50, ge=1, le=10_000, strict=True, description="LLM requests.")
     tokens: int = Field(default=1_000_000, ge=1, strict=True, description="Tokens of all LLM requests.")
-    seconds: float = Field(default=3_600.0, gt=0, description="Seconds, excluding time awaiting people.")
+    seconds: float = Field(default=3_600.0, gt=0, description="Seconds, excluding the time spent waiting for people.")
     nudges: int = Field(default=MAX_NUDGES, ge=0, le=100, strict=True, description="Consecutive reminders.")
 
 

@@ -22,5 +22,5 @@ class InsideView(Value):
     )
     alternative: int | None = Field(default=None, description="Which alternative of a `switch` runs, from 1.")
     alternatives: int | None = Field(default=None, description="How many it has.")
-    caught: str | None = Field(default=None, description="Code of the failure that its `catch` took.")
+    caught: str | None = Field(default=None, description="Code of the failure that its `catch` handled.")
     closing: bool = Field(default=False, description="Its `finally` runs or ran.")

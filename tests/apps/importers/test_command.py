@@ -37,7 +37,7 @@ def test_the_plan_is_printed_and_what_was_lost_is_said_beside_it(
     assert parse_yaml(printed.out)["steps"][0]["id"] == "a"
     assert "# Not carried over:\n# - line 4, jobs.a.runs-on: it runs on" in printed.out
     assert "loss  line 4, jobs.a.runs-on: it runs on" in printed.err
-    assert printed.err.endswith("1 not carried over, 0 to know\n")
+    assert printed.err.endswith("1 not imported, 0 notes\n")
 
 
 def test_the_plan_is_written_to_a_file_that_check_accepts(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
