@@ -33,7 +33,7 @@ class LargeValue(Value):
         return {name: each for name, each in handler(self).items() if each or name not in ("streams", "known")}
 
 
-class Part(Value):
+class InnerValue(Value):
     """A large value inside another one."""
 
     place: list[str | int] = Field(description="Where it belongs: keys and indexes, outermost first.")
@@ -47,7 +47,7 @@ class Composed(Value):
     """The value of a block or loop, with null in the place of each large value inside it."""
 
     value: Any
-    parts: list[Part]
+    parts: list[InnerValue]
 
     @property
     def bytes(self) -> int:

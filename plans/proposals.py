@@ -14,16 +14,16 @@ from typing import Any, NamedTuple
 from plansurvive.plans.log import LogKind
 
 
-class Part(NamedTuple):
+class Named(NamedTuple):
     """A value that is shown under a name, whole."""
 
     name: str
     value: Any
 
 
-def named(args: Any) -> list[Part]:
+def named(args: Any) -> list[Named]:
     """The arguments of a call, each under its name."""
-    return [Part(*each) for each in args.items()] if isinstance(args, Mapping) else []
+    return [Named(*each) for each in args.items()] if isinstance(args, Mapping) else []
 
 
 @dataclass(frozen=True)
@@ -40,15 +40,15 @@ class Proposal:
     """What an approval does, before the id of the step: `extends the budget for`."""
     awaited: str
     """What a plan awaits in a list, before the id of the step: `budget for`."""
-    parts: Callable[[str, str, Mapping[str, Any]], list[Part]]
+    parts: Callable[[str, str, Mapping[str, Any]], list[Named]]
     """All of it. Arguments: id and tool of the step, and what the person was shown (`StepState.asked`)."""
     asked_with: LogKind | None = None
     """The kind of the log entry with which a step asks while it runs; None: none does."""
 
 
-def whole(kind: str, args: Mapping[str, Any]) -> list[Part]:
+def whole(kind: str, args: Mapping[str, Any]) -> list[Named]:
     """All of a proposal, with the failure that it is about, and every other value under its own name."""
     rest = dict(args)
-    found = [Part(kind, rest.pop(kind, None))]
+    found = [Named(kind, rest.pop(kind, None))]
     failure = rest.pop("failure", "")
-    return [*found, *([Part("failure", failure)] if failure else []), *named(rest)]
+    return [*found, *([Named("failure", failure)] if failure else []), *named(rest)]

@@ -95,7 +95,7 @@ class Execution:
         """Whether nothing of the run may change for now: no turn begins, and messages wait."""
         return self.in_steps.holds
 
-    def ask(self, features: Sequence[InSteps]) -> None:
+    def take_features(self, features: Sequence[InSteps]) -> None:
         """Take the features of the run, once `check_plan` has recorded which it has; they are asked about its steps."""
         self.in_steps = AllInSteps(features)
 
@@ -202,9 +202,9 @@ class Execution:
         self.rest.worked(budget.spent)
         match action:
             case Skip(reason, opens, code):
-                self.settle(step_id, skipped(reason, now, opens, code))
+                self.conclude(step_id, skipped(reason, now, opens, code))
             case Fail(code, message):
-                self.settle(step_id, failed(code, message, now))
+                self.conclude(step_id, failed(code, message, now))
             case Ask(call, voids):
                 self._ask(step, call, now, voids)
             case Sleep(seconds):
@@ -240,7 +240,7 @@ class Execution:
         starter = self.in_steps.of_tool(step.tool)
         if starter is None:
             text = f"the plan was started by a worker without the feature that runs '{step.tool}'"
-            self.end(step.id, failed("UNKNOWN_TOOL", text, now))
+            self.catch_or_settle(step.id, failed("UNKNOWN_TOOL", text, now))
         elif (handle := starter.start(step, args)) is not None:
             self.watch(step.id, handle)
 
@@ -298,7 +298,7 @@ class Execution:
         match after_timeout(self.schedule, step_id):
             case Expire(note, code, message):
                 self.run.note(LogKind.EXPIRED, note, now, step_id)
-                self.settle(step_id, failed(code, message, now))
+                self.conclude(step_id, failed(code, message, now))
             case Decide() as decision:
                 try:
                     approvals.decide(self.run, decision, now, "timeout")
@@ -312,7 +312,7 @@ class Execution:
             self.run.steps[step_id].deadline = None
             return self._go_further(step_id, rested=True)
         if handle.cancelled():
-            return self.settle(step_id, cancelled(now, started))
+            return self.conclude(step_id, cancelled(now, started))
         error = handle.exception()
         if error is None and self.schedule.is_container(step_id):
             return self.schedule.open(step_id, handle.result(), now)
@@ -321,7 +321,7 @@ class Execution:
             self.schedule.rules.settled(self.run, step, returned, outcome.result)
             note_returned(self.run, step, returned, now)
             note_attempts(self.run, step, returned.attempts, returned.more_attempts)
-            return self.settle(step_id, outcome)
+            return self.conclude(step_id, outcome)
         outcome, left = of_activity(error, now, started), left_behind(error)
         note_returned(self.run, step, left, now)
         note_failure(self.run, step, outcome.result, started, left)
@@ -330,9 +330,9 @@ class Execution:
             case Ask(call, voids):
                 self.run.note(LogKind.ASKS, outcome.result.error or "", now, step_id)
                 return self._ask(step, call, now, voids)
-        return self.settle(step_id, outcome)
+        return self.conclude(step_id, outcome)
 
-    def end(self, step_id: str, outcome: Outcome) -> None:
+    def catch_or_settle(self, step_id: str, outcome: Outcome) -> None:
         """Settle a step, unless it failed and a `catch` takes that."""
         self.timers.stop(step_id)
         may_be_caught = outcome.status is Status.FAILED and self.schedule.may_start(step_id)
@@ -342,11 +342,11 @@ class Execution:
         else:
             self.schedule.catch(step_id, Opened(body=outcome.result, handler=handler), workflow.now())
 
-    def settle(self, step_id: str, outcome: Outcome) -> None:
-        """Settle a step, unless it failed and goes to the LLM for recovery."""
+    def conclude(self, step_id: str, outcome: Outcome) -> None:
+        """Settle a step, unless it failed and a feature takes that, as recovery by the LLM does, or a `catch`."""
         self.timers.stop(step_id)
         if not self.in_steps.takes(step_id, outcome):
-            self.end(step_id, outcome)
+            self.catch_or_settle(step_id, outcome)
 
     def _is_timer(self, step_id: str) -> bool:
         if self.schedule.is_container(step_id):

@@ -290,7 +290,7 @@ class Features:
                 if kind.begins_empty or (kind.of_one_run and execution.run.resumes):
                     execution.run.parts.pop(kind.feature, None)
         made = [kind(execution) for kind in kinds]
-        execution.ask([in_steps for each in made for in_steps in each.in_steps()])
+        execution.take_features([in_steps for each in made for in_steps in each.in_steps()])
         return Collaborators(made)
 
     def unfit(self, run: Run, facts: Facts) -> list[Problem]:

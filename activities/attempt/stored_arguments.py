@@ -14,7 +14,7 @@ from plansurvive.activities.tools.tool import Tool
 from plansurvive.plans.activity_io import Call
 from plansurvive.plans.errors import ToolError
 from plansurvive.plans.expressions.conditions import field_of
-from plansurvive.plans.expressions.references import Place, Reference, fill_at, in_text
+from plansurvive.plans.expressions.references import Location, Reference, fill_at, in_text
 from plansurvive.plans.flow.batches.outcome import ITEMS
 from plansurvive.plans.large_value import Composed, LargeValue
 from plansurvive.runtime.value_store import StoredText, ValueStore, apart
@@ -103,7 +103,7 @@ def _fields(references: Iterable[Reference], large: LargeValue) -> set[str]:
     return set(large.streams) if "" in named else named & set(large.streams)
 
 
-def at(args: Any, place: Place) -> Any:
+def at(args: Any, place: Location) -> Any:
     """What is at a place in arguments."""
     for key in place:
         args = args[key]

@@ -12,7 +12,7 @@ from plansurvive.activities.workspace.atomic_swap import put_new
 from plansurvive.activities.workspace.content_store import ContentStore
 from plansurvive.activities.workspace.contents import token, write_beside
 from plansurvive.activities.workspace.file_names import native
-from plansurvive.activities.workspace.workspace import Place, Workspace
+from plansurvive.activities.workspace.workspace import DirectoryEntry, Workspace
 from plansurvive.plans.errors import ToolError
 from plansurvive.plans.files.changes import FOLDER
 
@@ -31,7 +31,7 @@ def state_of(workspace: Workspace, path: str, most: int | None = None) -> str | 
         return None
 
 
-def state_at(place: Place, most: int | None = None) -> str | None:
+def state_at(place: DirectoryEntry, most: int | None = None) -> str | None:
     """The state of an opened place; None if it has more than `most` bytes. Raises OSError when it cannot be read."""
     if place.status is None:
         return ""
@@ -61,7 +61,7 @@ def content_of(workspace: Workspace, path: str, most: int) -> bytes | None:
     return None
 
 
-def put(place: Place, target: str, mode: int | None, preimages: ContentStore) -> None:
+def put(place: DirectoryEntry, target: str, mode: int | None, preimages: ContentStore) -> None:
     """Restore a place to a state. Raises ToolError NOT_KEPT when the content is not stored, OSError on failure."""
     if target == "":
         _remove(place)
@@ -91,7 +91,7 @@ def put(place: Place, target: str, mode: int | None, preimages: ContentStore) ->
     os.fsync(place.directory)
 
 
-def _remove(place: Place) -> None:
+def _remove(place: DirectoryEntry) -> None:
     if place.status is None:
         return
     if stat.S_ISDIR(place.status.st_mode):

@@ -11,7 +11,7 @@ import codecs
 from plansurvive.activities.tools.tool import ToolContext
 from plansurvive.activities.workspace.contents import read_head
 from plansurvive.activities.workspace.paths import shown
-from plansurvive.activities.workspace.workspace import Place
+from plansurvive.activities.workspace.workspace import DirectoryEntry
 from plansurvive.plans.activity_io import Note
 from plansurvive.plans.errors import ToolError
 from plansurvive.plans.file_stamps import new_notes
@@ -43,7 +43,7 @@ def _of_directory(context: ToolContext, candidates: list[str], left: int) -> int
     return 0
 
 
-def _load(place: Place, name: str, left: int) -> Note:
+def _load(place: DirectoryEntry, name: str, left: int) -> Note:
     data = read_head(place, left + 1)
     if b"\0" in data:
         raise ToolError("BINARY_FILE", "it contains binary data")

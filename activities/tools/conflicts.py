@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from plansurvive.activities.workspace.paths import shown
 from plansurvive.activities.workspace.text_diff import Bounds, content_diff
-from plansurvive.activities.workspace.workspace import Place
+from plansurvive.activities.workspace.workspace import DirectoryEntry
 from plansurvive.plans.errors import ToolError
 from plansurvive.plans.file_stamps import Stamp
 
@@ -13,7 +13,7 @@ AGAIN = "Nothing was written; call read_file again, then retry"
 GONE = "Nothing was written; if it is needed, call read_file to confirm that it is gone, then create it with write_file"
 
 
-def conflict(place: Place, seen: Stamp, before: bytes | None, now: bytes | None) -> ToolError:
+def conflict(place: DirectoryEntry, seen: Stamp, before: bytes | None, now: bytes | None) -> ToolError:
     """The error for a file that differs from its stamp; `before` and `now` are the contents, None if unavailable."""
     name = shown(place.path)
     if place.status is None:
@@ -30,14 +30,14 @@ def conflict(place: Place, seen: Stamp, before: bytes | None, now: bytes | None)
     return ToolError("CONFLICT", f"{what}\n{AGAIN}" if "\n" in what else f"{what}. {AGAIN}")
 
 
-def deleted(place: Place, *, by_the_run: bool) -> ToolError:
+def deleted(place: DirectoryEntry, *, by_the_run: bool) -> ToolError:
     """The error for a file that was there when the run last saw it. `by_the_run`: a step of its own has deleted it."""
     name, who = shown(place.path), ", by a step of this run" if by_the_run else ""
     todo = "Nothing was written; if it is needed, create it with write_file" if by_the_run else GONE
     return ToolError("CONFLICT", f"{name} was deleted since it was read{who}. {todo}")
 
 
-def meanwhile(place: Place, *, gone: bool = False) -> ToolError:
+def meanwhile(place: DirectoryEntry, *, gone: bool = False) -> ToolError:
     """The error for a file that another program saved, or deleted (`gone`), while the tool was changing it."""
     if gone:
         return deleted(place, by_the_run=False)

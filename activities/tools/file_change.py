@@ -38,7 +38,7 @@ from plansurvive.activities.workspace.effect_log import Effect, Kind, run_of
 from plansurvive.activities.workspace.effect_recovery import settle
 from plansurvive.activities.workspace.locks import locked
 from plansurvive.activities.workspace.paths import shown
-from plansurvive.activities.workspace.workspace import Place
+from plansurvive.activities.workspace.workspace import DirectoryEntry
 from plansurvive.plans.errors import ToolError
 from plansurvive.plans.file_stamps import Stamp, stamp_of
 from plansurvive.runtime.value_store import StoredText
@@ -65,7 +65,7 @@ class NewContent:
             raise ToolError("INVALID_ARGS", text) from None
         return cls(context, len(data), data)
 
-    def check_length(self, place: Place) -> None:
+    def check_length(self, place: DirectoryEntry) -> None:
         """Raise ToolError FILE_TOO_LARGE. A stored text has the limit of what may be stored, PLANS_OUTPUT_MB."""
         if isinstance(self.source, bytes) and self.length > MAX_FILE_BYTES:
             raise too_large(place.path)
@@ -91,7 +91,7 @@ class Change:
     """A locked file; effects that dead workers left open are already settled."""
 
     context: ToolContext
-    place: Place
+    place: DirectoryEntry
     earlier: Effect | None = None
     """This call's own effect, completed by an earlier attempt."""
     data: bytes | None = None

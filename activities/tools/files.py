@@ -19,7 +19,7 @@ from plansurvive.activities.values.results import json_value
 from plansurvive.activities.workspace.contents import check_replaceable, read_bytes, read_lines, text_of
 from plansurvive.activities.workspace.effect_log import Effect
 from plansurvive.activities.workspace.paths import shown
-from plansurvive.activities.workspace.workspace import Place, not_found
+from plansurvive.activities.workspace.workspace import DirectoryEntry, not_found
 from plansurvive.plans.errors import ToolError
 from plansurvive.plans.file_stamps import Stamp, stamp_of
 from plansurvive.plans.files.owned import is_owned
@@ -215,7 +215,7 @@ def delete_file(path: str, context: ToolContext) -> Deleted:
 FILE_TOOLS: tuple[Tool, ...] = (read_file, read_json, write_file, edit_file, create_directory, delete_file)
 
 
-def _read(place: Place, context: ToolContext) -> str:
+def _read(place: DirectoryEntry, context: ToolContext) -> str:
     """The text of a file. Records its stamp, and stores the content so that a later conflict can show a diff."""
     data = read_bytes(place)
     text = text_of(place, data)

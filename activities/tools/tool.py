@@ -39,7 +39,7 @@ from plansurvive.activities.values.errors import bounded, one_line
 from plansurvive.activities.workspace.contents import read_text, stamp_at
 from plansurvive.activities.workspace.effect_log import Effects
 from plansurvive.activities.workspace.file_names import is_shown_as_bytes, visible
-from plansurvive.activities.workspace.workspace import Place, Workspace
+from plansurvive.activities.workspace.workspace import DirectoryEntry, Workspace
 from plansurvive.plans.activity_io import Call, Logs, Note
 from plansurvive.plans.errors import ToolError
 from plansurvive.plans.file_stamps import Stamp
@@ -130,7 +130,7 @@ class ToolContext:
         return text
 
     @contextmanager
-    def reading(self, path: str) -> Iterator[Place]:
+    def reading(self, path: str) -> Iterator[DirectoryEntry]:
         """Open the place of a file to read it; notes if it is gone, so that the run may create it again."""
         with self.workspace.file(path) as place:
             if place.status is None:

@@ -21,7 +21,7 @@ import xxhash
 
 from plansurvive.activities.workspace.file_names import visible
 from plansurvive.activities.workspace.paths import shown
-from plansurvive.activities.workspace.workspace import Place, not_found
+from plansurvive.activities.workspace.workspace import DirectoryEntry, not_found
 from plansurvive.plans.errors import ToolError
 from plansurvive.plans.file_stamps import Stamp
 
@@ -33,7 +33,7 @@ _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
-def read_bytes(place: Place) -> bytes:
+def read_bytes(place: DirectoryEntry) -> bytes:
     """The content. Raises ToolError NOT_FOUND, NOT_REGULAR or FILE_TOO_LARGE."""
     with _opened(place) as file:
         data = _read(file, MAX_FILE_BYTES + 1)
@@ -42,18 +42,18 @@ def read_bytes(place: Place) -> bytes:
     return data
 
 
-def read_head(place: Place, length: int) -> bytes:
+def read_head(place: DirectoryEntry, length: int) -> bytes:
     """The first `length` bytes at most. Raises ToolError NOT_FOUND or NOT_REGULAR."""
     with _opened(place) as file:
         return _read(file, length)
 
 
-def read_text(place: Place) -> str:
+def read_text(place: DirectoryEntry) -> str:
     """The content as text. Raises what `read_bytes` and `text_of` raise."""
     return text_of(place, read_bytes(place))
 
 
-def text_of(place: Place, data: bytes) -> str:
+def text_of(place: DirectoryEntry, data: bytes) -> str:
     """Decode a content, line endings unchanged. Raises ToolError BINARY_FILE unless it is UTF-8 text."""
     if b"\0" in data:
         raise ToolError("BINARY_FILE", f"{shown(place.path)} is not a text file: it contains NUL bytes")
@@ -66,7 +66,7 @@ def text_of(place: Place, data: bytes) -> str:
         ) from None
 
 
-def read_lines(place: Place, offset: int, limit: int) -> tuple[bytes, Stamp]:
+def read_lines(place: DirectoryEntry, offset: int, limit: int) -> tuple[bytes, Stamp]:
     """`limit` lines from line `offset` on, and the stamp of the whole file; works on files of any size."""
     chosen, line = bytearray(), 0
     hasher, size = xxhash.xxh3_128(), 0
@@ -83,7 +83,7 @@ def read_lines(place: Place, offset: int, limit: int) -> tuple[bytes, Stamp]:
     return bytes(chosen), Stamp(hash=hasher.hexdigest(), size=size, linked=place.linked)
 
 
-def stamp_at(place: Place) -> Stamp | None:
+def stamp_at(place: DirectoryEntry) -> Stamp | None:
     """The file's stamp, for which all of it is read; None unless it is a regular file."""
     return read_lines(place, 0, 0)[1] if place.is_regular else None
 
@@ -105,13 +105,13 @@ def token(name: str, directory: int) -> str:
         return ""
 
 
-def has_content(place: Place, pieces: Iterable[bytes]) -> bool:
+def has_content(place: DirectoryEntry, pieces: Iterable[bytes]) -> bool:
     """Whether the pieces are the file's content, one after the other. Raises ToolError NOT_FOUND or NOT_REGULAR."""
     with _opened(place) as file:
         return all(_read(file, len(piece)) == piece for piece in pieces) and not _read(file, 1)
 
 
-def write_beside(place: Place, name: str, pieces: Iterable[bytes]) -> Stamp:
+def write_beside(place: DirectoryEntry, name: str, pieces: Iterable[bytes]) -> Stamp:
     """Write a new file beside the place, with the permissions of the existing file; synced on return.
 
     Returns the hash of the full content, and its size. If anything is raised, also by `pieces`, the new file is
@@ -125,7 +125,7 @@ def write_beside(place: Place, name: str, pieces: Iterable[bytes]) -> Stamp:
         raise
 
 
-def check_replaceable(place: Place) -> None:
+def check_replaceable(place: DirectoryEntry) -> None:
     """Raise ToolError NOT_REGULAR if something is there that is not a regular file, or one with several hard links."""
     if place.status is None:
         return
@@ -149,7 +149,7 @@ def too_large(path: str) -> ToolError:
 # Not `runtime.atomic_file.write_whole`: the directory is an open descriptor that no link can redirect, the effect log
 # holds the temporary name, mode and owner are those of the replaced file, and the caller does the swap, after logging
 # the effect.
-def _write_new(place: Place, name: str, pieces: Iterable[bytes]) -> Stamp:
+def _write_new(place: DirectoryEntry, name: str, pieces: Iterable[bytes]) -> Stamp:
     hasher, size = xxhash.xxh3_128(), 0
     descriptor = os.open(name, _CREATE, 0o666, dir_fd=place.directory)
     with os.fdopen(descriptor, "wb") as file:
@@ -168,7 +168,7 @@ def _write_new(place: Place, name: str, pieces: Iterable[bytes]) -> Stamp:
 
 
 @contextmanager
-def _opened(place: Place) -> Iterator[BinaryIO]:
+def _opened(place: DirectoryEntry) -> Iterator[BinaryIO]:
     """The file, open for reading. Raises ToolError NOT_FOUND or NOT_REGULAR."""
     if place.status is None:
         raise not_found(place.path)
@@ -207,7 +207,7 @@ def _skip(piece: bytes, line: int, wanted: int, start: int = 0) -> tuple[int, in
     return start, wanted
 
 
-def _check_regular(place: Place, status: os.stat_result) -> None:
+def _check_regular(place: DirectoryEntry, status: os.stat_result) -> None:
     if stat.S_ISREG(status.st_mode):
         return
     kind = "a directory" if stat.S_ISDIR(status.st_mode) else "a pipe, device, socket or link"

@@ -15,10 +15,10 @@ from contextlib import suppress
 from plansurvive.activities.workspace.atomic_swap import exchange
 from plansurvive.activities.workspace.contents import token
 from plansurvive.activities.workspace.effect_log import Effect, EffectLog
-from plansurvive.activities.workspace.workspace import Place
+from plansurvive.activities.workspace.workspace import DirectoryEntry
 
 
-def settle(log: EffectLog, workspace: str, place: Place) -> None:
+def settle(log: EffectLog, workspace: str, place: DirectoryEntry) -> None:
     """Mark every open effect on the file at `place` as done, or delete its row if it was not applied."""
     for effect in log.open_at(workspace, "/".join(place.real_parts)):
         if effect.kind == "directory":
@@ -40,7 +40,7 @@ def _record(log: EffectLog, effect: Effect, happened: bool) -> None:
         log.forget(effect)
 
 
-def _written(effect: Effect, place: Place) -> bool:
+def _written(effect: Effect, place: DirectoryEntry) -> bool:
     """Whether a write was applied: its temporary file is gone, was swapped with the old one, or is a second link."""
     left = token(effect.temporary, place.directory)
     if not left:
@@ -57,7 +57,7 @@ def _written(effect: Effect, place: Place) -> bool:
     return happened
 
 
-def _deleted(effect: Effect, place: Place) -> bool:
+def _deleted(effect: Effect, place: DirectoryEntry) -> bool:
     """Whether a deletion was applied. The file is renamed first, so the temporary file is the one to delete."""
     left = token(effect.temporary, place.directory)
     if not left:

@@ -2,8 +2,8 @@
 
 Every access starts at an open directory and descends one name at a time with O_NOFOLLOW, so neither `..`, a link nor a
 directory swapped during the call leads outside. A link is read, and its target walked in the same way while it stays
-inside. The result is a `Place`: an open parent directory and a name in it, immune to later renames above it. Recorded
-and displayed paths are the requested ones; the rules for protected files also see the real path.
+inside. The result is a `DirectoryEntry`: an open parent directory and a name in it, immune to later renames above it.
+Recorded and displayed paths are the requested ones; the rules for protected files also see the real path.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _OPEN_DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 @dataclass
-class Place:
+class DirectoryEntry:
     """A name in an open directory of the workspace; it exists if `status` is not None."""
 
     path: str
@@ -151,7 +151,7 @@ class Workspace:
         return "/".join(parts_of(path, self._roots)) or "."
 
     @contextmanager
-    def file(self, path: str, *, follow: bool = True) -> Iterator[Place]:
+    def file(self, path: str, *, follow: bool = True) -> Iterator[DirectoryEntry]:
         """Open the place of a file, existing or not. With `follow` False, a link is not resolved to its target.
 
         Raises ToolError PATH_OUTSIDE, PATH_INVALID, NOT_FOUND or NOT_REGULAR.
@@ -159,7 +159,7 @@ class Workspace:
         with self._place(path, file_parts_of(path, self._roots), follow) as place:
             yield place
 
-    def recorded(self, path: str) -> AbstractContextManager[Place]:
+    def recorded(self, path: str) -> AbstractContextManager[DirectoryEntry]:
         """As `file`, for a path from a record, which is never meant as a place outside: `~/x` is a file in `~`."""
         return self.file(f"./{path}", follow=False)
 
@@ -176,7 +176,7 @@ class Workspace:
                 os.close(descriptor)
 
     @contextmanager
-    def _place(self, path: str, parts: tuple[str, ...], follow: bool) -> Iterator[Place]:
+    def _place(self, path: str, parts: tuple[str, ...], follow: bool) -> Iterator[DirectoryEntry]:
         walk = _Walk(self._open_root(), self._roots, path, self._names, self._closed)
         try:
             place = walk.to(parts, follow)
@@ -222,7 +222,7 @@ class _Walk:
     def here(self) -> int:
         return self.folders[-1][1] if self.folders else self.root
 
-    def to(self, parts: tuple[str, ...], follow: bool) -> Place:
+    def to(self, parts: tuple[str, ...], follow: bool) -> DirectoryEntry:
         """Walk to a path; returns its place and closes every descriptor except the place's own."""
         pending = deque(map(native, parts))
         while pending:
@@ -277,7 +277,7 @@ class _Walk:
                 self._up()
         pending.extendleft(reversed(names))
 
-    def _end(self, name: str, status: os.stat_result | None, pending: deque[str]) -> Place:
+    def _end(self, name: str, status: os.stat_result | None, pending: deque[str]) -> DirectoryEntry:
         names = [name, *pending]
         if ".." in names:
             raise not_found(self.path)
@@ -285,7 +285,9 @@ class _Walk:
         folders = tuple(folder for folder, _ in self.folders)
         self.close()
         requested = "/".join(parts_of(self.path, self.roots)) or "."
-        return Place(requested, here, folders, names[-1], status, tuple(names[:-1]), self.roots[-1], self.names)
+        return DirectoryEntry(
+            requested, here, folders, names[-1], status, tuple(names[:-1]), self.roots[-1], self.names
+        )
 
 
 def not_found(path: str) -> ToolError:

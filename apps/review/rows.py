@@ -22,7 +22,7 @@ from plansurvive.client.plan_file import races_among
 from plansurvive.plans.execution.tool_history import shorten
 from plansurvive.plans.model import Step, ToolSpec
 from plansurvive.plans.model.step_fields import On, aliases, names
-from plansurvive.plans.proposals import Part
+from plansurvive.plans.proposals import Named
 from plansurvive.plans.text.lengths import seconds
 from plansurvive.plans.text.safe_text import exact, line, safe
 from plansurvive.plans.views.models import PlanView, StepView
@@ -204,7 +204,7 @@ def _call(card: Card) -> Iterator[tuple[str, str, str]]:
     yield from map(_part, card.why)
     for name, text in card.change.items():
         yield (name, exact(text), "") if name == NOW else ("diff", exact(text), DIFF)
-    subject = card.subject if card.call is None else [Part(*each) for each in card.call.items()]
+    subject = card.subject if card.call is None else [Named(*each) for each in card.call.items()]
     # Of what a diff stands for, every line that differs is in the diff
     yield from (_part(part) for part in subject if part.name not in card.change)
     for sentence in card.unseen:
@@ -215,7 +215,7 @@ def _call(card: Card) -> Iterator[tuple[str, str, str]]:
     yield from (_part(part) for part in card.places if part.name != "what")  # the step's description is above
 
 
-def _part(part: Part) -> tuple[str, str, str]:
+def _part(part: Named) -> tuple[str, str, str]:
     """A part of a call as a row, exactly; a name that the column is too narrow for is written out beside it."""
     name, value = part
     shown = exact(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False))

@@ -22,7 +22,7 @@ from plansurvive.activities.workspace.allowed import WorkspaceRules
 from plansurvive.activities.workspace.contents import check_replaceable, read_head, text_of
 from plansurvive.activities.workspace.text_diff import unified_diff
 from plansurvive.activities.workspace.tree import may_hold_secrets
-from plansurvive.activities.workspace.workspace import Place, Workspace
+from plansurvive.activities.workspace.workspace import DirectoryEntry, Workspace
 from plansurvive.plans.errors import ToolError
 from plansurvive.plans.text.safe_text import exact, line
 from plansurvive.plans.views.models.card import Card
@@ -151,7 +151,7 @@ def path_of(item: Card) -> str | None:
     return item.args["path"] if all(isinstance(item.args.get(name), str) for name in args) else None
 
 
-def _compared(item: Card, path: str, place: Place) -> CallDiff:
+def _compared(item: Card, path: str, place: DirectoryEntry) -> CallDiff:
     if place.status is None:
         return _created(item, path)
     seen = FileSeen(place.status.st_size, datetime.fromtimestamp(place.status.st_mtime, UTC))
@@ -215,7 +215,7 @@ def _lines(before: str, after: str) -> Iterator[DiffLine]:
         yield DiffLine(text[:1], text[1:])
 
 
-def _is_secret(place: Place) -> bool:
+def _is_secret(place: DirectoryEntry) -> bool:
     """Whether the file may hold secrets: by its name as requested, or as it really is."""
     for parts in (place.path.split("/"), list(place.real_parts)):
         found = place.names.reason(parts)

@@ -8,7 +8,7 @@ from jsonschema.exceptions import ValidationError
 
 from plansurvive.client.forms.kinds import Schema
 from plansurvive.client.forms.texts import is_reference
-from plansurvive.client.forms.tree import Place
+from plansurvive.client.forms.tree import FieldPath
 from plansurvive.plans.definition.bounded_schema import TooMuch, Unbounded, errors
 
 MAX_APPLIED = 20_000
@@ -31,9 +31,9 @@ _LIMITS = {
 }  # fmt: skip
 
 
-def errors_of(schema: Schema, value: Any, *, references: bool = False) -> dict[Place, str]:
+def errors_of(schema: Schema, value: Any, *, references: bool = False) -> dict[FieldPath, str]:
     """Why a value does not fit the schema, by where; empty if it does. `references`: they stand for any value."""
-    left, found = iter(range(MAX_APPLIED)), dict[Place, str]()
+    left, found = iter(range(MAX_APPLIED)), dict[FieldPath, str]()
     try:
         for error in errors(schema, value, lambda: next(left, None) is not None, MAX_MATCHED):
             for place, text in _told(error, references):
@@ -47,10 +47,10 @@ def errors_of(schema: Schema, value: Any, *, references: bool = False) -> dict[P
     return found
 
 
-def _told(error: ValidationError, references: bool) -> list[tuple[Place, str]]:
+def _told(error: ValidationError, references: bool) -> list[tuple[FieldPath, str]]:
     if references and isinstance(error.instance, str) and is_reference(error.instance):
         return []
-    place: Place = tuple(error.absolute_path)
+    place: FieldPath = tuple(error.absolute_path)
     if error.validator in ("anyOf", "oneOf"):
         branches = [each for each in error.context or () if (each.validator, each.validator_value) != ("type", "null")]
         if branches and len({each.schema_path[0] for each in branches}) == 1:

@@ -20,7 +20,7 @@ from plansurvive.client.forms.errors import NEEDED, errors_of
 from plansurvive.client.forms.kinds import Choice, Schema
 from plansurvive.client.forms.shapes import shape_of
 from plansurvive.client.forms.texts import ABSENT, text_of
-from plansurvive.client.forms.tree import MAX_ROWS, Maker, Node, Place, Posted, Reading, is_untyped
+from plansurvive.client.forms.tree import MAX_ROWS, FieldPath, Maker, Node, Posted, Reading, is_untyped
 from plansurvive.plans.definition.checks.validation import has_type
 from plansurvive.plans.model.rules import Input
 from plansurvive.plans.text.safe_text import exact, line, safe
@@ -249,7 +249,7 @@ _LIMITS = (
 )  # fmt: skip
 
 
-def _nearest(places: Mapping[Place, str], place: Place) -> str:
+def _nearest(places: Mapping[FieldPath, str], place: FieldPath) -> str:
     """The name of the field that shows the value at a place, or what it is in."""
     while place not in places and place:
         place = place[:-1]

@@ -39,7 +39,7 @@ MAX_FIELDS = 200
 MAX_ROWS = 50
 """Rows of one list; a longer one is written as JSON."""
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,60}")
-Place = tuple[str | int, ...]
+FieldPath = tuple[str | int, ...]
 """Where a value is in the whole: names of fields, indexes of items."""
 Posted = Mapping[str, Sequence[str]]
 """Texts by name of the field, as a browser sends them."""
@@ -118,10 +118,10 @@ class Reading:
     """Where nothing is known of a value, what does not look like JSON is a text."""
     refused: dict[str, str] = field(default_factory=dict)
     """Why a text is not a value, by name of the field."""
-    places: dict[Place, str] = field(default_factory=dict)
+    places: dict[FieldPath, str] = field(default_factory=dict)
     """Names of the fields by where their values are."""
 
-    def value(self, node: Node, place: Place = ()) -> Any:
+    def value(self, node: Node, place: FieldPath = ()) -> Any:
         """The value of a field and of those in it; ABSENT if it is not given."""
         self.places[place] = node.name
         match node.kind:
@@ -155,13 +155,13 @@ class Reading:
             return any(map(self.is_touched, node.nodes))
         return self.text(node) not in (None, node.text)
 
-    def _object(self, node: Node, place: Place) -> Any:
+    def _object(self, node: Node, place: FieldPath) -> Any:
         found = {key: self.value(each, (*place, key)) for key, each in zip(node.keys, node.nodes, strict=True)}
         if not node.required and not isinstance(node.value, Mapping) and not self.is_touched(node):
             return node.value
         return {key: each for key, each in found.items() if each is not ABSENT}
 
-    def _list(self, node: Node, place: Place) -> Any:
+    def _list(self, node: Node, place: FieldPath) -> Any:
         found: list[Any] = []
         for each in node.nodes:
             value = self.value(each, (*place, len(found)))

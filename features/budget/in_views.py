@@ -7,18 +7,18 @@ from typing import Any
 
 from plansurvive.plans.in_views import InViews
 from plansurvive.plans.log import LogKind
-from plansurvive.plans.proposals import Part, Proposal, whole
+from plansurvive.plans.proposals import Named, Proposal, whole
 
 KIND = "budget"
 
 
-def _parts(step_id: str, _: str, args: Mapping[str, Any]) -> list[Part]:
+def _parts(step_id: str, _: str, args: Mapping[str, Any]) -> list[Named]:
     """What is spent, and what each answer leads to."""
     rest = {name: each for name, each in args.items() if name not in (KIND, "failure", "approve", "deny")}
     approve = args.get("approve", "the budget is raised by half, and the LLM is asked again")
     deny = args.get("deny", f"the LLM is not asked: step '{step_id}' fails")
     shown = whole(KIND, {name: args[name] for name in (KIND, "failure") if name in args})
-    return [*shown, Part("if approved", approve), Part("if denied", deny), *(Part(*each) for each in rest.items())]
+    return [*shown, Named("if approved", approve), Named("if denied", deny), *(Named(*each) for each in rest.items())]
 
 
 PROPOSAL = Proposal(

@@ -20,7 +20,7 @@ from plansurvive.activities.tools.search import find
 from plansurvive.activities.tools.tool import ToolContext
 from plansurvive.activities.workspace.content_store import ContentStore
 from plansurvive.activities.workspace.contents import check_replaceable, stamp_at
-from plansurvive.activities.workspace.workspace import Place, Workspace
+from plansurvive.activities.workspace.workspace import DirectoryEntry, Workspace
 from plansurvive.features.cache.entries import MAX_FILES, Output
 from plansurvive.features.cache.store import MAX_CONTENT
 from plansurvive.plans.errors import ToolError
@@ -111,7 +111,7 @@ class Recreation:
         change.write(NewContent(self.context, len(data), data), value, output.mode)
         return stamp_of(data, linked=change.place.linked).model_copy(update={"made": True})
 
-    def _check_place(self, place: Place, output: Output, now: Stamp | None) -> None:
+    def _check_place(self, place: DirectoryEntry, output: Output, now: Stamp | None) -> None:
         """Raise ToolError or Unusable if an output may not be put at its place unless the tool decides so."""
         call, is_folder = self.context.call, output.kind == "directory"
         if _is_there(place, output, now):
@@ -139,7 +139,7 @@ def content(contents: ContentStore, output: Output) -> bytes:
     return data
 
 
-def _is_there(place: Place, output: Output, now: Stamp | None) -> bool:
+def _is_there(place: DirectoryEntry, output: Output, now: Stamp | None) -> bool:
     if output.kind == "directory":
         return place.is_directory
     return now is not None and (now.hash, now.size) == (output.hash, output.size)

@@ -251,7 +251,7 @@ class _Settling(Segment):
 
     def skip(self, step_id: str, reason: str, now: datetime, opens: bool, code: str | None) -> None:
         """Settle a step that is skipped."""
-        self.execution.settle(step_id, skipped(reason, now, opens, code))
+        self.execution.conclude(step_id, skipped(reason, now, opens, code))
 
 
 # From the journal each attempt goes further than the one before, so deaths of workers make none wait longer.

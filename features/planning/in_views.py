@@ -6,12 +6,12 @@ from collections.abc import Mapping
 from typing import Any
 
 from plansurvive.plans.in_views import InViews
-from plansurvive.plans.proposals import Part, Proposal, named, whole
+from plansurvive.plans.proposals import Named, Proposal, named, whole
 
 KIND = "recovery"
 
 
-def _parts(step_id: str, tool: str, args: Mapping[str, Any]) -> list[Part]:
+def _parts(step_id: str, tool: str, args: Mapping[str, Any]) -> list[Named]:
     """The LLM's choice about a failed step in words, and the calls that it leads to."""
     choice, rest = args.get(KIND), {name: each for name, each in args.items() if name not in (KIND, "failure")}
     if not isinstance(choice, Mapping):
@@ -24,27 +24,27 @@ def _parts(step_id: str, tool: str, args: Mapping[str, Any]) -> list[Part]:
         "skip": "skip it; steps that do not use its value continue",
         "insert": f"insert {len(steps)} step{'s' * (len(steps) != 1)}, then call it again",
     }
-    parts = [Part(KIND, f"of step '{step_id}': {words.get(str(action), action)}")]
-    parts += [Part("reason", given.pop("reason"))] if given.get("reason") else []
-    parts += [Part("failure", args["failure"])] if args.get("failure") else []
+    parts = [Named(KIND, f"of step '{step_id}': {words.get(str(action), action)}")]
+    parts += [Named("reason", given.pop("reason"))] if given.get("reason") else []
+    parts += [Named("failure", args["failure"])] if args.get("failure") else []
     call = rest.pop("call", None)
-    parts += [Part("tool", tool), *named(call.get("args") if isinstance(call, Mapping) else changed)]
+    parts += [Named("tool", tool), *named(call.get("args") if isinstance(call, Mapping) else changed)]
     for number, step in enumerate(steps, 1):
         parts += _inserted(f"{number}.", step)
-    return [*parts, *(Part(name, each) for name, each in given.items() if each), *named(rest)]
+    return [*parts, *(Named(name, each) for name, each in given.items() if each), *named(rest)]
 
 
-def _inserted(number: str, step: Any) -> list[Part]:
+def _inserted(number: str, step: Any) -> list[Named]:
     """A step that is to be inserted: its id, its tool, every argument and every other field."""
     if not isinstance(step, Mapping):
-        return [Part(number, step)]
+        return [Named(number, step)]
     rest = {name: each for name, each in step.items() if name not in ("id", "tool", "args")}
-    head = [Part(f"{number} step", step.get("id")), Part(f"{number} tool", step.get("tool"))]
-    args = [Part(f"{number} {name}", each) for name, each in named(step.get("args"))]
+    head = [Named(f"{number} step", step.get("id")), Named(f"{number} tool", step.get("tool"))]
+    args = [Named(f"{number} {name}", each) for name, each in named(step.get("args"))]
     return [
         *head,
         *args,
-        *(Part(f"{number} {name}", each) for name, each in rest.items() if each not in (None, "", [], {})),
+        *(Named(f"{number} {name}", each) for name, each in rest.items() if each not in (None, "", [], {})),
     ]
 
 

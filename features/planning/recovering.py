@@ -209,7 +209,7 @@ class StepRecovery(InSteps):
         if choice.action == "skip":
             self._record(text)
             run.steps[step_id].failure = None
-            return self._execution.end(step_id, skipped(text, now, code=RECOVERED))
+            return self._execution.catch_or_settle(step_id, skipped(text, now, code=RECOVERED))
         run.steps[step_id].failure, run.steps[step_id].mended = None, text
         self._schedule.answered(step_id)
         if revised is None:

@@ -20,7 +20,7 @@ from plansurvive.features.secrets.permissions import MISPLACED, REFUSED, host_pr
 from plansurvive.features.secrets.store import SecretStore
 from plansurvive.plans.activity_io import Call
 from plansurvive.plans.errors import ToolError
-from plansurvive.plans.expressions.references import Place
+from plansurvive.plans.expressions.references import Location
 from plansurvive.plans.model import ToolSpec
 
 
@@ -56,6 +56,6 @@ def with_secrets(spec: ToolSpec, args: dict[str, Any], named: NamedSecrets, stor
     return found
 
 
-def _where(place: Place, problem: str) -> str:
+def _where(place: Location, problem: str) -> str:
     name = ".".join(map(str, place))[:200]
     return f"args.{name}: {problem or 'a secret cannot stand here'}"

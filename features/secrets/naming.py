@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from plansurvive.plans.expressions.references import Place, Reference, in_text, strings
+from plansurvive.plans.expressions.references import Location, Reference, in_text, strings
 
 SECRET = "secret"  # noqa: S105 - the word that plans write
 """The root name of secrets."""
@@ -36,7 +36,7 @@ def misuse(text: str) -> str:
     return _wrong(found) if any(each.root == SECRET for each in found) else ""
 
 
-def places_of(args: Mapping[str, Any]) -> Iterator[tuple[Place, list[str]]]:
+def places_of(args: Mapping[str, Any]) -> Iterator[tuple[Location, list[str]]]:
     """The places of texts in arguments that name secrets, with the names."""
     for place, text in strings(args):
         if names := names_in(text):

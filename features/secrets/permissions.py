@@ -13,7 +13,7 @@ from plansurvive.features.secrets.model import SecretsOfTool, SecretUse
 from plansurvive.features.secrets.naming import SECRET, misuse, names_in, places_of
 from plansurvive.plans.definition.language import Wrong
 from plansurvive.plans.definition.near_names import Hints
-from plansurvive.plans.expressions.references import Place, in_text, strings
+from plansurvive.plans.expressions.references import Location, in_text, strings
 from plansurvive.plans.model import ToolSpec
 from plansurvive.plans.model.receivers import receives
 
@@ -51,13 +51,13 @@ def problems(spec: ToolSpec, args: Mapping[str, Any], tools: Mapping[str, ToolSp
             yield from _of_text(spec, place, text, tools, hints, args)
 
 
-def places(args: Mapping[str, Any]) -> list[Place]:
+def places(args: Mapping[str, Any]) -> list[Location]:
     """The places that a worker fills in with secrets, or refuses."""
     found = ((place, text) for place, text in strings(args) if SECRET in text)
     return [list(place) for place, text in found if any(each.root == SECRET for each in in_text(text))]
 
 
-def places_of_agent(spec: ToolSpec, args: Mapping[str, Any]) -> list[Place]:
+def places_of_agent(spec: ToolSpec, args: Mapping[str, Any]) -> list[Location]:
     """The places of an agent's call that a worker fills in. Any other text of an agent stays as it is."""
     known = {name for name, use in allowed_to(spec).items() if use.models}
     found = [place for place, names in places_of(args) if known.issuperset(names)]

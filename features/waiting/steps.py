@@ -109,7 +109,7 @@ class WaitingSteps(InSteps):
             self._complete(step_id, args, use_answer(self._run, step_id))
             return
         self._schedule.answered(step_id)
-        self._execution.settle(step_id, skipped(text, now, code=code) if how == "skip" else failed(code, text, now))
+        self._execution.conclude(step_id, skipped(text, now, code=code) if how == "skip" else failed(code, text, now))
 
     def resume(self) -> None:
         """After continue-as-new: let every waiting step look at the events again."""

@@ -15,7 +15,7 @@ from typing import Any
 
 from plansurvive.activities.workspace.file_names import visible
 from plansurvive.features.worktrees.git import Git, GitFailed
-from plansurvive.features.worktrees.model import OTHER, Choice, Place, WorktreeConflict
+from plansurvive.features.worktrees.model import OTHER, Choice, ConflictPlace, WorktreeConflict
 from plansurvive.plans.errors import ToolError
 from plansurvive.plans.text.safe_text import line
 
@@ -93,7 +93,7 @@ class Merging:
     def _conflict(self, files: Sequence[_File]) -> Conflict:
         """The conflict, with the question about as many of its places as fit into one."""
         open_ = [file for file in files if file.resolved(self.chosen) is None]
-        rows, fields, places = list[str](), dict[str, Any](), dict[str, Place]()
+        rows, fields, places = list[str](), dict[str, Any](), dict[str, ConflictPlace]()
         asked = 0
         for file in open_:
             text, more = file.shown(self.into, self.what), file.places
@@ -114,7 +114,7 @@ class Merging:
         return Conflict(found, [visible(file.path) for file in open_], self.way)
 
 
-def _fields(name: str, place: Place, into: str, what: str) -> dict[str, Any]:
+def _fields(name: str, place: ConflictPlace, into: str, what: str) -> dict[str, Any]:
     """The fields of a form about a place."""
     options = [("ours", f"as {into} has it"), ("theirs", what)]
     if place.index < 0:
@@ -164,16 +164,16 @@ class _File:
         return " ".join(self.sides[stage][1] if stage in self.sides else "-" for stage in (1, 2, 3))
 
     @property
-    def places(self) -> dict[str, Place]:
+    def places(self) -> dict[str, ConflictPlace]:
         """Its places by name: `a.txt:3`, by the line in the branch's version."""
-        name, found, row = visible(self.path), dict[str, Place](), 1
+        name, found, row = visible(self.path), dict[str, ConflictPlace](), 1
         if not self.parts:
-            return {name: Place(path=name, key=self.key)}
+            return {name: ConflictPlace(path=name, key=self.key)}
         for part in self.parts:
             if isinstance(part, tuple):
                 title = f"{name}:{row}"
                 title += f"#{len(found) + 1}" * (title in found)
-                found[title] = Place(path=name, key=self.key, index=len(found))
+                found[title] = ConflictPlace(path=name, key=self.key, index=len(found))
                 row += part[1].count(b"\n")
             else:
                 row += part.count(b"\n")

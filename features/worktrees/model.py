@@ -22,7 +22,7 @@ OTHER = "other"
 """What is chosen of a place in conflict whose lines are entered; and what the field for them is called."""
 
 
-class Place(Value):
+class ConflictPlace(Value):
     """A place in a file that is in conflict, or the file as a whole."""
 
     path: str
@@ -33,7 +33,7 @@ class Place(Value):
 class Choice(Value):
     """What a person has chosen about a place."""
 
-    place: Place
+    place: ConflictPlace
     take: str = Field(max_length=20, description="ours, theirs, both, other.")
     text: str = Field(default="", description="With other: the lines.")
 
@@ -84,5 +84,7 @@ class WorktreeConflict(Part):
     question: dict[str, Any] = Field(
         default_factory=dict, description="As the arguments of `ask`; empty: nothing is asked."
     )
-    places: dict[str, Place] = Field(default_factory=dict, max_length=100, description="By the field of the answer.")
+    places: dict[str, ConflictPlace] = Field(
+        default_factory=dict, max_length=100, description="By the field of the answer."
+    )
     chosen: list[Choice] = Field(default_factory=list, description="Of the step: what people have chosen.")

@@ -30,7 +30,7 @@ INPUTS = "inputs"
 MAX_IN_CODE = 2_000
 """References in one argument that is code: each has to be looked at where it stands, which takes microseconds."""
 
-Place = list[str | int]
+Location = list[str | int]
 """Location of a string in the arguments: keys and indexes, outermost first."""
 Quoting = Mapping[str, Literal["shell", "python", "jmespath"]]
 
@@ -69,8 +69,8 @@ class Filled:
     """Arguments with their references filled in, except at the `deferred` locations: those values are not loaded."""
 
     args: dict[str, Any]
-    deferred: list[Place]
-    withheld: Sequence[Place] = ()
+    deferred: list[Location]
+    withheld: Sequence[Location] = ()
     """Further locations that are left as they are written: they name values that only the worker has."""
 
 
@@ -148,7 +148,7 @@ def fill(
     Strings that mention a root in `absent` (large values in external storage) are left as they are and their locations
     returned. Raises BadReference when a value, or what the path selects in it, does not exist or does not fit.
     """
-    deferred: list[Place] = []
+    deferred: list[Location] = []
     budget = budget or Budget()
 
     def one(text: str, place: tuple[str | int, ...]) -> Any:
@@ -160,7 +160,9 @@ def fill(
     return Filled({key: _map(value, one, (key,)) for key, value in args.items()}, deferred)
 
 
-def fill_at(args: dict[str, Any], places: list[Place], values: Mapping[str, Any], quoting: Quoting) -> dict[str, Any]:
+def fill_at(
+    args: dict[str, Any], places: list[Location], values: Mapping[str, Any], quoting: Quoting
+) -> dict[str, Any]:
     """Fill in only the strings at `places`: the second half of `fill`, once the deferred values are loaded."""
     wanted, budget = {tuple(place) for place in places}, Budget(UNITS_IN_ACTIVITY, MAX_CHARACTERS_IN_ACTIVITY)
 

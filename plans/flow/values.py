@@ -15,7 +15,7 @@ from plansurvive.plans.flow.batches.split import bounds, is_split
 from plansurvive.plans.flow.ids import inner_id
 from plansurvive.plans.flow.opened import Opened
 from plansurvive.plans.flow.outline import Node, Outline
-from plansurvive.plans.large_value import Composed, Part
+from plansurvive.plans.large_value import Composed, InnerValue
 from plansurvive.plans.model import ForEach
 from plansurvive.plans.step_state import Status, StepState
 
@@ -27,7 +27,7 @@ class Composer:
 
     def __init__(self, outline: Outline, opened: Mapping[str, Opened], steps: Mapping[str, StepState]) -> None:
         self._outline, self._opened, self._steps = outline, opened, steps
-        self._parts: list[Part] = []
+        self._parts: list[InnerValue] = []
 
     def composed(self, step_id: str) -> Composed:
         """The value of a step, with the large ones inside it."""
@@ -45,7 +45,7 @@ class Composer:
         if state is None or state.status is not Status.COMPLETED or state.result is None:
             return None
         if state.result.large is not None:
-            self._parts.append(Part(place=list(place), large=state.result.large))
+            self._parts.append(InnerValue(place=list(place), large=state.result.large))
             return None
         return self.inside(step_id, place) if state.result.composed else state.result.value
 

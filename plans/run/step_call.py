@@ -19,7 +19,7 @@ from plansurvive.plans.directory import DirectoryIdentity
 from plansurvive.plans.errors import BadExpression, BadReference
 from plansurvive.plans.expressions.conditions import reaches, roots_of
 from plansurvive.plans.expressions.evaluation import MAX_ARGS_CHARACTERS, Budget
-from plansurvive.plans.expressions.references import INPUTS, PLAIN, Filled, Place, fill, find, in_text, is_literal
+from plansurvive.plans.expressions.references import INPUTS, PLAIN, Filled, Location, fill, find, in_text, is_literal
 from plansurvive.plans.flow.ids import lineage, template_of
 from plansurvive.plans.flow.outline import Found
 from plansurvive.plans.flow.values import Composer
@@ -220,7 +220,7 @@ def filled_args(
     if spec is not None and spec.withheld:
         own = {root for root in spec.withheld if root in roots and not values.means(root)}
     filled = fill(mine, values.inline, spec.quoting if spec else {}, [*values.stored, *sorted(own)], budget)
-    deferred, withheld = filled.deferred, list[Place]()
+    deferred, withheld = filled.deferred, list[Location]()
     if own:
         # What names a value of the worker's own stays as it is written, for a layer around the attempt. The digest has
         # its place as well: an approval of a plain text that looks like `{{secret.x}}` must not approve the secret.
@@ -294,7 +294,7 @@ def _block(run: Run, step: Step) -> StepCall:
     return StepCall("", rows, run.queue_of(step), run.workspace_of(step), {}, run.directory_of(step))
 
 
-def _roots(args: Any, place: Place) -> Iterable[str]:
+def _roots(args: Any, place: Location) -> Iterable[str]:
     for key in place:
         args = args[key]
     return dict.fromkeys(reference.root for reference in in_text(args))

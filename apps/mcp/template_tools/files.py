@@ -25,7 +25,7 @@ from mcp.types import (
 from plansurvive.activities.workspace.allowed import WorkspaceRules
 from plansurvive.activities.workspace.contents import read_head
 from plansurvive.activities.workspace.tree import may_hold_secrets
-from plansurvive.activities.workspace.workspace import Place, Workspace
+from plansurvive.activities.workspace.workspace import DirectoryEntry, Workspace
 from plansurvive.apps.mcp.template_tools.contents import as_text
 from plansurvive.plans.errors import ToolError
 from plansurvive.plans.text.safe_text import line, safe
@@ -60,7 +60,7 @@ class Written:
         except (ToolError, OSError, ValueError) as error:
             return _told(path, f"cannot be read: {line(str(error))[:200]}")
 
-    def _content(self, path: str, place: Place) -> ContentBlock:
+    def _content(self, path: str, place: DirectoryEntry) -> ContentBlock:
         if not place.is_regular:
             return _told(path, "is not a regular file")
         data = read_head(place, MAX_BYTES + 1)

@@ -17,7 +17,7 @@ from plansurvive.client.forms.texts import ABSENT
 from plansurvive.client.verbs.pending import Pending
 from plansurvive.plans.definition.questions import has_default, schema_of
 from plansurvive.plans.flow.ids import is_pattern, pattern_of
-from plansurvive.plans.proposals import Part
+from plansurvive.plans.proposals import Named
 from plansurvive.plans.text.safe_text import exact
 from plansurvive.plans.views.steps.call_text import CALL_CHARACTERS
 
@@ -52,12 +52,12 @@ class Shown:
         return question if self.card.is_question and 0 < len(question) <= HEADING else self.card.heading
 
     @property
-    def rows(self) -> list[Part]:
+    def rows(self) -> list[Named]:
         """What is decided on, less what the diff shows as well; exact texts."""
         return [part for part in self._all if part.name not in self._covered]
 
     @property
-    def covered(self) -> list[Part]:
+    def covered(self) -> list[Named]:
         """The arguments that the diff shows as well, in full."""
         return [part for part in self._all if part.name in self._covered]
 
@@ -67,10 +67,10 @@ class Shown:
         return _REPLACED.get(self.card.tool, ()) if is_whole else ()
 
     @property
-    def _all(self) -> list[Part]:
+    def _all(self) -> list[Named]:
         card = self.card
-        parts = card.subject if card.call is None else [Part(*each) for each in card.call.items()]
-        return [Part(exact(name), _text(value)) for name, value in (*parts, *card.stored, *card.undoing)]
+        parts = card.subject if card.call is None else [Named(*each) for each in card.call.items()]
+        return [Named(exact(name), _text(value)) for name, value in (*parts, *card.stored, *card.undoing)]
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
-from plansurvive.plans.large_value import Part
+from plansurvive.plans.large_value import InnerValue
 from plansurvive.plans.step_state import DENIALS, Status, StepState
 
 ITEMS = "items"
@@ -72,7 +72,7 @@ def failures_of(names: Iterable[str], steps: Mapping[str, StepState]) -> Failure
     return Failures(failed, denied, first, lost)
 
 
-def list_of(state: StepState, size: int, place: tuple[str | int, ...], parts: list[Part]) -> list[Any]:
+def list_of(state: StepState, size: int, place: tuple[str | int, ...], parts: list[InnerValue]) -> list[Any]:
     """The values of a batch's items; null for those that have none. `place`: of the first, for what is stored."""
     result, child = state.result, state.child
     if state.status is Status.COMPLETED and result is not None:
@@ -82,6 +82,6 @@ def list_of(state: StepState, size: int, place: tuple[str | int, ...], parts: li
     else:
         value, large = None, None
     if large is not None:
-        parts.append(Part(place=list(place), large=large, spread=size))
+        parts.append(InnerValue(place=list(place), large=large, spread=size))
     found = value.get(ITEMS) if isinstance(value, dict) else None
     return found if isinstance(found, list) and len(found) == size else [None] * size

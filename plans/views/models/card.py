@@ -17,7 +17,7 @@ from plansurvive.plans.definition.questions import as_typed, on_timeout
 from plansurvive.plans.in_views import NO_VIEWS, ViewSet
 from plansurvive.plans.large_value import LargeValue
 from plansurvive.plans.model import Value
-from plansurvive.plans.proposals import Part, named, whole
+from plansurvive.plans.proposals import Named, named, whole
 from plansurvive.plans.step_state import Consent
 from plansurvive.plans.text.safe_text import exact, exact_name, line, quoted, unusual
 
@@ -128,19 +128,19 @@ class Card(Value):
         return unusual_in(texts)
 
     @property
-    def why(self) -> list[Part]:
+    def why(self) -> list[Named]:
         """Who asks, and for which reasons."""
-        asks = [Part("asks", self.asker)] if self.asker else []
-        return asks + [Part("because", reason) for reason in self.reasons]
+        asks = [Named("asks", self.asker)] if self.asker else []
+        return asks + [Named("because", reason) for reason in self.reasons]
 
     @property
-    def subject(self) -> list[Part]:
+    def subject(self) -> list[Named]:
         """What is decided about: the tool (its arguments are `call`), all of a proposal, or a question."""
         if self.call is not None:
-            return [Part("tool", self.tool)]
+            return [Named("tool", self.tool)]
         if self.is_question:
             rest = {name: each for name, each in self.args.items() if name != QUESTION}
-            return [Part(QUESTION, self.args[QUESTION]), *self._question(rest)]
+            return [Named(QUESTION, self.args[QUESTION]), *self._question(rest)]
         proposal = self._views.proposals.get(self.kind)
         return proposal.parts(self.step_id, self.tool, self.args) if proposal else whole(self.kind, self.args)
 
@@ -150,7 +150,7 @@ class Card(Value):
         return self.args if self.is_call or self.kind not in self.args else None
 
     @property
-    def places(self) -> list[Part]:
+    def places(self) -> list[Named]:
         """Where the call is made, and until when it can be decided."""
         found = [("what", self.description), ("item", self.item)]
         if self.is_question:
@@ -162,17 +162,20 @@ class Card(Value):
                 ("notified", ", ".join(self.notified)),
             ]
             found += [("time limit", _clock(self.deadline))] if self.deadline else []
-        return [Part(name, text) for name, text in found if text]
+        return [Named(name, text) for name, text in found if text]
 
     @property
-    def undoing(self) -> list[Part]:
+    def undoing(self) -> list[Named]:
         """The undo that the approval covers, whole; empty if it covers none."""
         if not self.undo:
             return []
-        return [Part("undo", self.undo.get("tool")), *(Part(f"undo {name}", value) for name, value in self._undo_args)]
+        return [
+            Named("undo", self.undo.get("tool")),
+            *(Named(f"undo {name}", value) for name, value in self._undo_args),
+        ]
 
     @property
-    def _undo_args(self) -> list[Part]:
+    def _undo_args(self) -> list[Named]:
         return named(self.undo.get("args"))
 
     @property
@@ -189,12 +192,12 @@ class Card(Value):
         return sum(len(text) for text in texts_in([self.args, self.undo])) + len(self.description)
 
     @property
-    def stored(self) -> list[Part]:
+    def stored(self) -> list[Named]:
         """The large values that the call inserts when it starts: whole, or the beginnings of those in `unseen`."""
         return [
-            Part(f"value of '{name}'", self.values[name])
+            Named(f"value of '{name}'", self.values[name])
             if name in self.values
-            else Part(f"first part of '{name}'", value.preview)
+            else Named(f"first part of '{name}'", value.preview)
             for name, value in self.large.items()
         ]
 
@@ -216,13 +219,13 @@ class Card(Value):
         """The same, and the command that denies."""
         return commands(plan, self.step_id, self.kind, self.digest if self.changed else "")
 
-    def _question(self, rest: dict[str, Any]) -> list[Part]:
+    def _question(self, rest: dict[str, Any]) -> list[Named]:
         """What belongs to a question, as its author wrote it but for the time limit."""
         seconds = rest.pop("timeout", None)
         rest.pop("onTimeout", None) if seconds is not None else None
         until = f" (until {_clock(self.deadline)})" if self.deadline else ""
-        limit = [Part("time limit", f"{seconds} s{until}, then {self.late}")] if seconds is not None else []
-        return [*(Part(name, each) for name, each in rest.items() if each is not None), *limit]
+        limit = [Named("time limit", f"{seconds} s{until}, then {self.late}")] if seconds is not None else []
+        return [*(Named(name, each) for name, each in rest.items() if each is not None), *limit]
 
 
 def wanted(kind: str, to: str = "", views: ViewSet = NO_VIEWS) -> str:

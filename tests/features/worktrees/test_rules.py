@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from plansurvive.features.worktrees.language import LANGUAGE
-from plansurvive.features.worktrees.model import MERGE, Choice, Place, WorktreeChoice, WorktreeConflict
+from plansurvive.features.worktrees.model import MERGE, Choice, ConflictPlace, WorktreeChoice, WorktreeConflict
 from plansurvive.features.worktrees.rules import RULES, choose, conflict_of, order_of
 from plansurvive.plans.activity_io import Call, Facts, Return
 from plansurvive.plans.definition.language import Language
@@ -49,7 +49,9 @@ def test_a_plan_without_worktrees_has_nothing_of_them_in_its_history() -> None:
 
 
 NOW = datetime(2026, 11, 28, tzinfo=UTC)
-PLACES = {name: Place(path="a.txt", key="1 2 3", index=index) for index, name in enumerate(("a.txt:1", "a.txt:7"))}
+PLACES = {
+    name: ConflictPlace(path="a.txt", key="1 2 3", index=index) for index, name in enumerate(("a.txt:1", "a.txt:7"))
+}
 ASKED = {"question": "What counts?", "schema": {"type": "object"}}
 MERGING = {"id": "m", "tool": MERGE, "args": {"steps": ["one"]}}
 
@@ -70,7 +72,9 @@ def test_what_is_chosen_about_a_conflict_goes_with_the_next_call_and_survives() 
     call = Call(args={}, plan_id="p", step_id="m", key="k", workspace="/w", timeout=1.0, retry=Retry())
     order = RULE_SET.extended(again, again.plan.steps[0], call).parts["worktrees"]
     assert order.chosen == chosen
-    failed(again, WorktreeConflict(what="x", question=ASKED, places={"b.txt": Place(path="b.txt", key="4 5 6")}))
+    failed(
+        again, WorktreeConflict(what="x", question=ASKED, places={"b.txt": ConflictPlace(path="b.txt", key="4 5 6")})
+    )
     choose(again, "m", {"b.txt": "ours", "a.txt:1": "ours"})
     assert [each.take for each in conflict_of(again, "m").chosen] == ["theirs", "other", "ours"]
     RULE_SET.settled(again, again.plan.steps[0], Return(duration=0.0), Result(ok=True, duration=0, timestamp=NOW))

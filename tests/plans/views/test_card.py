@@ -9,7 +9,7 @@ import pytest
 
 from plansurvive.plans.in_views import InViews, ViewSet
 from plansurvive.plans.large_value import LargeValue
-from plansurvive.plans.proposals import Part, Proposal
+from plansurvive.plans.proposals import Named, Proposal
 from plansurvive.plans.views.models import BriefView
 from plansurvive.plans.views.models.card import Card, command, commands, wanted
 from plansurvive.plans.views.steps.call_text import call_rows
@@ -17,7 +17,9 @@ from plansurvive.plans.views.steps.call_text import call_rows
 UNTIL = datetime(2026, 11, 25, 12, tzinfo=UTC)
 
 
-REPAIR = Proposal("it broke", "Mend it?", "approval of a repair", "repairs", "a repair of", lambda *_: [Part("how", 1)])
+REPAIR = Proposal(
+    "it broke", "Mend it?", "approval of a repair", "repairs", "a repair of", lambda *_: [Named("how", 1)]
+)
 VIEWS = ViewSet([InViews("repairing", proposals={"repair": REPAIR})])
 """What a feature says of its proposals."""
 
