@@ -18,7 +18,7 @@ PlanError                 plans/errors.py
 ├── PlanFileError         a plan file that cannot be opened; client/plan_file.py
 ├── NoProject             the directory for a new project cannot be used; client/first_project/create.py
 ├── AppMissing            a command or a part of an app that is not installed
-├── ImportRefused         a document of which no plan can be made; apps/importers/document.py
+├── ImportRefused         a document of which no plan can be made; apps/importers/commands.py
 ├── BadRecord             the file of an audit record is none; features/audit/files.py
 ├── PruneRefused          nothing was removed; features/upkeep/sweep.py
 ├── Forbidden             somebody on the web page may not do this; client/access/people.py

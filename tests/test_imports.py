@@ -259,10 +259,10 @@ CONTRACTS: dict[str, tuple[str, str]] = {
         "features/limits/x.py",
         "from plansurvive.features.notify.rules import effective",
     ),
-    "Nothing but an app names an app": ("features/limits/x.py", "from plansurvive.apps.importers import document"),
+    "Nothing but an app names an app": ("features/limits/x.py", "from plansurvive.apps.importers import commands"),
     "An app uses no other app": (
         "apps/codec/x.py",
-        "def f():\n    from plansurvive.apps.importers import document",
+        "def f():\n    from plansurvive.apps.importers import commands",
     ),
     "A worker process loads nothing of the client": ("features/worker_features_too.py", ""),
 }

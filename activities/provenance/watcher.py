@@ -19,19 +19,46 @@ from pathlib import Path
 from typing import Any, Literal
 
 from plansurvive.activities.provenance.attribution import SLACK_NS, Attribution, Watch, attribute
-from plansurvive.activities.provenance.declared_writes import named_by
 from plansurvive.activities.provenance.journal import CHANGES, Journal
 from plansurvive.activities.provenance.known_states import KnownStates, mark_at
 from plansurvive.activities.provenance.path_state import MAX_HASHED, kept_state, state_of
 from plansurvive.activities.provenance.protected_files import guarded, out_of_sight, running_later, warning
 from plansurvive.activities.provenance.scan import MAX_ENTRIES, Difference, Looks, Mark, WorkspaceScan, look
+from plansurvive.activities.provenance.shell_writes import written_by_shell
 from plansurvive.activities.tools.tool import ToolContext
 from plansurvive.activities.tracing import under_way
-from plansurvive.activities.workspace.file_names import native
+from plansurvive.activities.workspace.file_names import native, visible
+from plansurvive.activities.workspace.workspace import Workspace
 from plansurvive.plans.errors import ToolError
 from plansurvive.plans.file_stamps import Stamp
 from plansurvive.plans.files.changes import FOLDER, CallChanges, FileChange
 from plansurvive.plans.files.name_patterns import DEFAULT, ProtectedNames
+from plansurvive.plans.files.python_writes import written_by_python
+
+MAX_NAMED = 200
+
+
+def named_by(tool: str, args: dict[str, Any], workspace: Workspace) -> list[str]:
+    """Paths written, relative to the workspace; those outside it are omitted."""
+    found: dict[str, None] = {}
+    for path in _texts(tool, args)[:MAX_NAMED]:
+        try:
+            found.setdefault(workspace.relative(visible(path)))
+        except ToolError:
+            continue
+    found.pop(".", None)
+    return list(found)
+
+
+def _texts(tool: str, args: dict[str, Any]) -> list[str]:
+    if tool == "run_command" and isinstance(args.get("command"), str):
+        folder = args.get("cwd") or "."
+        return [path if path.startswith("/") else f"{folder}/{path}" for path in written_by_shell(args["command"])]
+    if tool == "run_python" and isinstance(args.get("code"), str):
+        found = written_by_python(args["code"])
+        return [*found.paths, *written_by_shell(*found.commands)]
+    return []
+
 
 MAX_LISTED = 500
 """Changed paths per call reported to the run."""

@@ -12,15 +12,18 @@ import shutil
 import signal
 import sys
 import tempfile
-from collections.abc import AsyncIterator
+from collections import Counter
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from importlib.resources import files
 from pathlib import Path
 from typing import Annotated
 
 import typer
+from temporalio.api.enums.v1 import EventType
+from temporalio.client import Client
 
-from plansurvive.apps.demo.counting import calls_of
-from plansurvive.apps.demo.stage import contents, environ_of, prepared
 from plansurvive.client import runs
 from plansurvive.client.apps import part
 from plansurvive.client.cli.follow.follow import follow
@@ -30,6 +33,7 @@ from plansurvive.client.cli.terminal.output import say, show
 from plansurvive.client.cli.terminal.session import Connected
 from plansurvive.client.cli.terminal.signals import INTERRUPTED
 from plansurvive.client.errors import AppMissing
+from plansurvive.client.ids import workflow_id
 from plansurvive.client.plan_file import load
 from plansurvive.client.requests.plan_request import Flags
 from plansurvive.client.requests.plan_request import prepared as checked
@@ -188,3 +192,69 @@ async def _removed(place: Path) -> None:
     await stop_workers(settings)
     await embedded.stop(settings)
     shutil.rmtree(place, ignore_errors=True)
+
+
+SHOPS = 12
+LAST_REPORT = "# What was sold\n\n11 shops, see shops/*.total\n"
+KEPT = ("PLANS_CACHE_DIR", "PLANS_TEMPORAL_FROM", "PLANS_SANDBOX")
+"""Settings of the machine, which count for the demo as well; all others would lead to somebody's plans."""
+
+
+def prepared(place: Path) -> Path:
+    """Make workspace and plan file in the directory; returns the plan file."""
+    workspace = place / "workspace"
+    (workspace / "shops").mkdir(parents=True)
+    for number in range(1, SHOPS + 1):
+        rows = [f"{day},{number * 7 + index}" for index, day in enumerate(("mon", "tue", "wed", "thu", "fri"))]
+        (workspace / "shops" / f"shop-{number:02}.csv").write_text("\n".join(rows) + "\n")
+    (workspace / "report.md").write_text(LAST_REPORT)
+    plan = place / "plan.yaml"
+    plan.write_text((files(__package__) / "plan.yaml").read_text())
+    return plan
+
+
+def contents(workspace: Path) -> dict[str, bytes]:
+    """Every file of the workspace, by its path."""
+    return {str(path.relative_to(workspace)): path.read_bytes() for path in workspace.rglob("*") if path.is_file()}
+
+
+def environ_of(place: Path, environ: Mapping[str, str]) -> dict[str, str]:
+    """The variables of the demo's commands: server, worker and data of its own, below `place`."""
+    others = {name: text for name, text in environ.items() if not name.startswith(("PLANS_", "TEMPORAL_"))}
+    kept = {name: environ[name] for name in KEPT if name in environ}
+    return others | kept | {"PLANS_STATE_DIR": str(place / "state"), "PLANS_SERVER": "embedded"}
+
+
+TOOLS = frozenset({"find_files", "read_file", "run_python", "write_file"})
+
+
+@dataclass(frozen=True)
+class Calls:
+    """The calls of tools in one plan."""
+
+    completed: int
+    twice: int
+    """Those that completed more than once."""
+    again: int
+    """Those that began again, as their worker died under way."""
+
+
+async def calls_of(client: Client, plan: str) -> Calls:
+    """Count the calls in the history of a plan."""
+    names: dict[int, str] = {}
+    completed, attempts = Counter[str](), dict[str, int]()
+    async for event in client.get_workflow_handle(workflow_id(plan)).fetch_history_events():
+        if event.event_type == EventType.EVENT_TYPE_ACTIVITY_TASK_SCHEDULED:
+            scheduled = event.activity_task_scheduled_event_attributes
+            if scheduled.activity_type.name in TOOLS:
+                names[event.event_id] = scheduled.activity_id
+        elif event.event_type == EventType.EVENT_TYPE_ACTIVITY_TASK_STARTED:
+            started = event.activity_task_started_event_attributes
+            if started.scheduled_event_id in names:
+                attempts[names[started.scheduled_event_id]] = started.attempt
+        elif event.event_type == EventType.EVENT_TYPE_ACTIVITY_TASK_COMPLETED:
+            number = event.activity_task_completed_event_attributes.scheduled_event_id
+            if number in names:
+                completed[names[number]] += 1
+    twice = sum(count > 1 for count in completed.values())
+    return Calls(sum(completed.values()), twice, sum(attempt > 1 for attempt in attempts.values()))

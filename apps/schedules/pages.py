@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 from urllib.parse import quote
 
@@ -18,9 +19,8 @@ from plansurvive.apps.schedules.control import (
     trigger_schedule,
 )
 from plansurvive.apps.schedules.create import Changes, Rules, create_schedule, update_schedule
-from plansurvive.apps.schedules.page_words import on_the_page
 from plansurvive.apps.schedules.server import checked_name
-from plansurvive.apps.schedules.spec import OVERLAPS, Timing, catchup_of, overlap_of, spec_of, zone_of
+from plansurvive.apps.schedules.spec import OVERLAPS, BadSchedule, Timing, catchup_of, overlap_of, spec_of, zone_of
 from plansurvive.apps.schedules.views import list_schedules, show_schedule
 from plansurvive.apps.schedules.words import clock
 from plansurvive.client.access import Role, needs, person_of
@@ -238,3 +238,19 @@ routes = [
     Route("/schedules/{name}/backfill", backfill, methods=["POST"]),
     Route("/schedules/{name}/delete", delete, methods=["POST"]),
 ]
+
+
+FIELDS = {
+    "cron": "Cron", "every": "Every", "calendar": "Calendar", "timezone": "Time zone", "start": "No runs before",
+    "end": "No runs after", "jitter": "Later by a random time up to",
+    "catchup": "How late a missed run is still started",
+    "overlap": "When a run is due while one is in progress", "from": "From", "to": "To",
+}  # fmt: skip
+_OPTION = re.compile(rf"(?<![\w-])--({'|'.join(FIELDS)})(?![\w-])")
+
+
+def on_the_page(error: PlanError) -> PlanError:
+    """The error as the page shows it."""
+    if not isinstance(error, BadSchedule):
+        return error
+    return BadSchedule(_OPTION.sub(lambda found: f"“{FIELDS[found[1]]}”", error.message))

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Sequence
 from functools import partial
+from typing import Any
 
 from temporalio.client import Client, WorkflowExecutionStatus
 from temporalio.service import RPCError
@@ -14,7 +15,7 @@ from temporalio.service import RPCError
 from plansurvive.client import decisions, end_records
 from plansurvive.client.children.naming import located
 from plansurvive.client.children.pausing import release_below
-from plansurvive.client.decisions import Choice
+from plansurvive.client.decisions import Choice, authored
 from plansurvive.client.errors import PlanClosed
 from plansurvive.client.history_feed import changes
 from plansurvive.client.ids import plan_id, workflow_id
@@ -34,9 +35,8 @@ from plansurvive.client.rpc import (
     plan_file,
     translated,
 )
-from plansurvive.client.verbs.answers import answer, event
+from plansurvive.client.updates import update
 from plansurvive.client.verbs.calls import call
-from plansurvive.client.verbs.inside import all_inside, inside
 from plansurvive.client.verbs.many import decide_all
 from plansurvive.client.verbs.pending import Pending, pending
 from plansurvive.client.verbs.resume import Links, interrupt, links, rerun, resume
@@ -47,7 +47,7 @@ from plansurvive.plans.execution.approvals import sentence
 from plansurvive.plans.execution.messages import Via
 from plansurvive.plans.file_stamps import Stamp
 from plansurvive.plans.run import ENDED, Decision, PlanStatus, Run
-from plansurvive.plans.views.models import BriefView, InsidePage, PlanView
+from plansurvive.plans.views.models import BriefView, InnerStep, InsidePage, PlanView
 from plansurvive.plans.views.models.live import LiveView
 from plansurvive.plans.views.progress import events as progress
 from plansurvive.plans.views.progress.events import EventView
@@ -271,3 +271,65 @@ async def _ended(client: Client, plan: str) -> Run | None:
         if error.status in LOST:
             return None
         raise translated(error, plan) from error
+
+
+async def answer(
+    client: Client, plan: str, step_id: str, value: Any, *, by: str = "", digest: str | None = None,
+    via: Via = "", verified: bool = False,
+) -> str:  # fmt: skip
+    """Answer the question of a step, now or before it asks. Returns the plan's sentence about the answer.
+
+    A step of a child plan is named by its path, `deploy/upload`, or in the child itself.
+
+    `value`: any JSON value that the question asks for; `digest` (`Pending.digest`): refuse if the question is another
+    one; `via` and `verified`: as in `Choice`. Raises Refused with the reason (INVALID_ANSWER: the question stays;
+    ALREADY_DECIDED, STALE_DIGEST, ...), PlanClosed, and NoWorker as `client.updates.update`.
+    """
+    plan, step_id = await located(client, plan, step_id)
+    message: dict[str, Any] = {"stepId": step_id, "value": value}
+    message |= authored(by, via, verified=verified) | ({"digest": digest} if digest else {})
+    return str((await update(client, plan, "answer", message))["text"])
+
+
+async def event(
+    client: Client, plan: str, name: str, data: Any = None, *, by: str = "", via: Via = "", verified: bool = False
+) -> str:
+    """Tell a plan that something has happened, for the steps that wait for it, now or later.
+
+    `via` and `verified`: as in `Choice`. Returns the plan's sentence: which steps receive it, or that it is kept.
+    Raises Refused, PlanClosed; NoWorker as `answer`.
+    """
+    message = {"name": name, **({"data": data} if data is not None else {}), **authored(by, via, verified=verified)}
+    return str((await update(client, plan, "event", message))["text"])
+
+
+PAGE = 500
+"""Steps of one query."""
+
+
+async def inside(
+    client: Client, plan: str, step_id: str, *, since: int = 0, limit: int = 200, direct: bool = False,
+    unfinished: bool = False,
+) -> InsidePage:  # fmt: skip
+    """The steps inside a block or loop, or those that fit a pattern such as `resize[*].thumb`, with their values.
+
+    `since`: the number to begin with (`InsidePage.next`); `direct`: only the items, not the steps inside them;
+    `unfinished`: without those that are completed or skipped (`InsidePage.done`). Raises PlanError UNKNOWN_STEP if the
+    plan has no such step, or it has not started.
+    """
+    asked = {"stepId": step_id, "since": since, "limit": limit, "direct": direct, "unfinished": unfinished}
+    try:
+        return await ask_view(client, plan, InsidePage, "inside", asked)
+    except ValueError:  # an empty answer
+        text = f"the plan has no step '{step_id}', or it has not started; `plan show` lists its steps"
+        raise PlanError(text, "UNKNOWN_STEP") from None
+
+
+async def all_inside(client: Client, plan: str, step_id: str) -> AsyncIterator[InnerStep]:
+    """Every step inside a block or loop. Raises as `inside`."""
+    since: int | None = 0
+    while since is not None:
+        page = await inside(client, plan, step_id, since=since, limit=PAGE)
+        for step in page.steps:
+            yield step
+        since = page.next

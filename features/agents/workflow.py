@@ -18,15 +18,16 @@ from plansurvive.features.agents.model import resume
 from plansurvive.features.agents.model import run as agent_run
 from plansurvive.features.agents.model.answers import SimpleAnswer, ToolUse
 from plansurvive.features.agents.model.order import AgentEnd, limit_reached
+from plansurvive.features.agents.model.question import Outcome, as_text
 from plansurvive.features.agents.model.reports.report import last_report
-from plansurvive.features.agents.model.run import AgentRun
+from plansurvive.features.agents.model.run import AgentRun, outcome_of, short_args
 from plansurvive.features.agents.model.tasks import Decision, TaskList, after_calls, meaning_of, meaning_of_simple
 from plansurvive.features.agents.questions import AgentReply, agent_answered
-from plansurvive.features.agents.read_result import read_on
 from plansurvive.features.agents.start import AgentRequest, agent_of_workflow, read_agent_request
 from plansurvive.plans.definition.checks.validation import errors
 from plansurvive.plans.errors import InvalidPlan, Unanswered
 from plansurvive.plans.execution.messages import BudgetAnswer, read
+from plansurvive.plans.execution.tool_history import last_output
 from plansurvive.plans.llm.prompt_parts import READ_RESULT
 from plansurvive.plans.log import LogKind
 from plansurvive.plans.run import PlanStatus
@@ -38,6 +39,23 @@ from plansurvive.workflows.execution import Execution
 from plansurvive.workflows.handlers import MessageHandlers
 from plansurvive.workflows.inputs import invalid, require_own_id, why_refused
 from plansurvive.workflows.worker_facts import facts_about
+
+
+def read_on(agent: AgentRun, call: ToolUse) -> Outcome:
+    """The whole value of a call, from an offset on; of one without a value, all that its commands wrote."""
+    number, offset = int(call.args.get("call") or 0), int(call.args.get("offset") or 0)
+    args = short_args(call.args)
+    step_id = f"call_{number}"
+    if step_id not in agent.run.steps:  # each has ended or cannot begin: the model answers after all calls of an answer
+        return Outcome(
+            tool=READ_RESULT, ok=False, state="failed", args=args, text=f"there is no result of call {number}"
+        )
+    whole, state = outcome_of(agent, step_id), agent.run.steps[step_id]
+    if state.result is not None and state.result.ok and state.result.large is None:
+        whole = whole.model_copy(update={"text": as_text(state.result.value), "length": None})
+    own = {"tool": READ_RESULT, "offset": offset, "call": None, "args": args, "asked": None, "by": ""}
+    return whole.model_copy(update={**own, "logs": last_output(state)})
+
 
 EVENTS = 8_000
 """History events after which the workflow continues as new, between two LLM requests."""

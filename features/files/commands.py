@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass
 from typing import Annotated
 
 import typer
 
 from plansurvive.client.cli.follow.ctrl_c import after_ctrl_c
+from plansurvive.client.cli.follow.follow import follow
 from plansurvive.client.cli.terminal import output, session
 from plansurvive.client.cli.terminal.options import AsJson, Id, OfStep
+from plansurvive.client.cli.terminal.session import Connected
+from plansurvive.client.verbs import runs
+from plansurvive.client.verbs.runs import Started, Summary
 from plansurvive.features.files.model import ChangesReport
-from plansurvive.features.files.undoing import Undoing
-from plansurvive.features.files.verbs import Undone, file_changes
+from plansurvive.features.files.verbs import Undone, file_changes, undo_whole, would_undo
 from plansurvive.plans.files.changes import CallChanges, FileChange, one_of
 from plansurvive.plans.text.safe_text import line, safe
 
@@ -109,3 +113,31 @@ def _sentence(report: ChangesReport, restored: int) -> str:
     if report.dry_run:
         return "Dry run: nothing was undone."
     return f"{restored} undone, {len(report.refused)} left unchanged." if report.refused else f"{restored} undone."
+
+
+@dataclass
+class Undoing:
+    """One call of the command."""
+
+    plan: str
+    step: str | None
+    dry_run: bool
+    partly: bool
+    yes: bool
+    as_json: bool
+    begun: str | None = None
+    """Id of the plan that runs the undos, once there is one."""
+
+    async def run(self, here: Connected) -> Undone:
+        """Undo steps and files, or say what would be undone."""
+        if self.dry_run:
+            return await would_undo(here.client, self.plan, self.step, partly=self.partly)
+
+        async def to_its_end(started: Started) -> Summary:
+            self.begun = started.plan_id
+            if self.as_json:
+                return await runs.wait(here.client, started.plan_id)
+            output.show(f"plan {started.plan_id}")
+            return await follow(here, started.plan_id, as_json=False)
+
+        return await undo_whole(here.client, self.plan, self.step, to_its_end, partly=self.partly, yes=self.yes)

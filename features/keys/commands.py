@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -13,11 +13,13 @@ from plansurvive.client.cli.commands import add_commands_of_features
 from plansurvive.client.cli.terminal import environment, output
 from plansurvive.client.cli.terminal.options import AsJson, group
 from plansurvive.client.cli.terminal.spans import duration
-from plansurvive.features.keys.adding import add_key
-from plansurvive.features.keys.ring import Key, KeyRing, new_key, written
+from plansurvive.features.keys.ring import Key, KeyRing, new_key, parse, written
 from plansurvive.features.keys.sealing import SETTING, ring_of, sealing
 from plansurvive.features.keys.settings import COMMAND, KeySettings
+from plansurvive.features.keys.source import FileSource
 from plansurvive.plans.errors import PlanError
+from plansurvive.runtime.base.atomic_file import write_whole
+from plansurvive.runtime.base.wait import locked
 from plansurvive.runtime.settings import SettingError, Settings
 
 app = group("Add a key that encrypts, list the keys, and check them.")
@@ -109,3 +111,26 @@ def _ring(settings: Settings) -> KeyRing:
 
 
 add_commands_of_features(app, "keys")
+
+
+AHEAD = timedelta(seconds=60)
+"""How long every process has to notice a new key before the first one encrypts with it."""
+
+LOCK_SECONDS = 10.0
+"""How long another command may be adding a key."""
+
+
+def add_key(path: Path, ahead: timedelta = AHEAD, now: datetime | None = None) -> Key:
+    """Add a new key, which encrypts after `ahead`; the first key of a ring at once. What is there stays as it is.
+
+    Raises BadRing if the file holds anything but a key ring, or others can read it; OSError if it cannot be written.
+    """
+    now = now or datetime.now(UTC)
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    with locked(path.with_name(f".{path.name}.lock"), LOCK_SECONDS):
+        before = "".join(map(written, FileSource(path).read().keys)) if path.exists() else ""
+        key = new_key(now, now + ahead if before else now)
+        text = f"{before}{written(key)}"
+        parse(text)
+        write_whole(path, text.encode())
+    return key

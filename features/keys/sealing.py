@@ -17,13 +17,38 @@ from temporalio.api.common.v1 import Payload
 
 from plansurvive.features.keys.codec import ENCRYPTED, SEALED, Codec, unwrapped, wrapped
 from plansurvive.features.keys.live import LiveRing
-from plansurvive.features.keys.plain_texts import plain_texts
 from plansurvive.features.keys.ring import BadRing, Key
 from plansurvive.features.keys.settings import KeySettings
 from plansurvive.features.keys.source import source_of
 from plansurvive.runtime.errors import KeyMissing
 from plansurvive.runtime.sealing import Sealing
 from plansurvive.runtime.settings import SettingError, Settings
+
+
+def plain_texts(message: Message, ring: LiveRing | None) -> Iterator[bytes]:
+    """The decrypted bytes of each encrypted payload, wherever it is. Raises KeyMissing, Unauthentic."""
+    waiting: list[Message] = [message]
+    while waiting:
+        each = waiting.pop()
+        if isinstance(each, Payload):
+            yield from _inside(each, ring)
+            continue
+        for field, value in each.ListFields():
+            if field.message_type is None:
+                continue
+            if field.message_type.GetOptions().map_entry:
+                waiting += [item for item in value.values() if isinstance(item, Message)]
+            else:
+                waiting += value if field.is_repeated else [value]
+
+
+def _inside(payload: Payload, ring: LiveRing | None) -> Iterator[bytes]:
+    encoding = payload.metadata.get("encoding", b"")
+    if encoding in (ENCRYPTED, SEALED):
+        inner = unwrapped(ring, encoding, payload)
+        yield inner.data
+        yield from _inside(inner, ring)
+
 
 SETTING = "PLANS_KEYS"
 _MARK = "~"

@@ -6,7 +6,7 @@ regenerate it. Nothing the LLM writes can waive an approval or set a workspace o
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from temporalio import workflow
@@ -17,11 +17,11 @@ from plansurvive.features.agents.model.prompts import decomposition_end, decompo
 from plansurvive.features.agents.model.run import NOT_FOR_AGENTS
 from plansurvive.features.agents.model.tasks import TaskList
 from plansurvive.features.planning.asking import Question, answered
-from plansurvive.features.planning.drafts import Draft, draft_of
 from plansurvive.features.planning.earlier_calls import history
 from plansurvive.features.planning.prompts import planning_prompt, planning_system, regenerate_prompt
-from plansurvive.features.planning.regeneration import begun
-from plansurvive.plans.definition.checks.validation import errors, problems
+from plansurvive.features.planning.regeneration import begun, fitted
+from plansurvive.plans.definition.checks.validation import calls_of, condition_problems, errors, problems
+from plansurvive.plans.definition.scopes import walk
 from plansurvive.plans.errors import Unanswered
 from plansurvive.plans.execution.schedule import Schedule
 from plansurvive.plans.llm.answers import Expected, PlanAnswer
@@ -29,7 +29,7 @@ from plansurvive.plans.llm.json_extraction import AnswerProblem
 from plansurvive.plans.llm.prompt_parts import Prompt, joined
 from plansurvive.plans.llm.snapshot import Snapshot, SnapshotRequest
 from plansurvive.plans.log import LogKind
-from plansurvive.plans.model import Plan, Problem
+from plansurvive.plans.model import Plan, Problem, ToolSpec, Value
 from plansurvive.plans.model.opaque import PLAN
 from plansurvive.plans.run import Run, as_it_stands
 from plansurvive.workflows import policies
@@ -139,3 +139,43 @@ async def _snapshot(run: Run) -> Snapshot:
         run.note(LogKind.WARNING, f"could not take a snapshot of the workspace: {error.cause}", workflow.now())
         return Snapshot(text="", files=0, complete=False)
     return snapshot
+
+
+class Draft(Value):
+    """The merged plan and its validation problems."""
+
+    plan: Plan
+    problems: list[Problem]
+
+    @property
+    def can_be_repaired(self) -> bool:
+        """Whether people can load and edit it: conditions parse and step ids are unique."""
+        has_duplicate = any(problem.code == "PLAN_DUPLICATE_ID" for problem in self.problems)
+        return not has_duplicate and not condition_problems(self.plan)
+
+
+def draft_of(run: Run, base: Plan, answer: PlanAnswer) -> Draft | AnswerProblem:
+    """Put the answer's steps into `base`; an AnswerProblem if they change a step that has begun."""
+    steps, wrong = fitted(run, answer.plan.steps)
+    if wrong:
+        return AnswerProblem.of(wrong)
+    changed = {
+        "steps": steps,
+        "title": answer.plan.title or base.title,
+        "estimated_duration": answer.plan.estimated_duration,
+    }
+    plan = base.model_copy(update=changed)
+    return Draft.model_construct(
+        plan=plan, problems=errors(problems(plan, _for_models(run, base), language=run.language))
+    )
+
+
+def _for_models(run: Run, base: Plan) -> Mapping[str, ToolSpec]:
+    """The tools as a model may use them that revises a plan."""
+    if not run.language.words:
+        return run.facts.tools
+    before: dict[str, list[Mapping[str, Any]]] = {}
+    for _, step in walk(base):
+        for call in calls_of(step):
+            before.setdefault(call.tool, []).append(call.args)
+    return {name: run.language.for_models(spec, before.get(name, [])) for name, spec in run.facts.tools.items()}

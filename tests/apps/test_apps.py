@@ -91,7 +91,7 @@ def test_all_our_apps_are_here_and_each_has_a_folder() -> None:
 
 
 def test_a_part_of_an_app_is_asked_for_by_name() -> None:
-    assert part("importers", "document").__name__ == "plansurvive.apps.importers.document"
+    assert part("importers", "document").__name__ == "plansurvive.apps.importers.commands"
     with pytest.raises(KeyError):
         part("nothing", "document")
 

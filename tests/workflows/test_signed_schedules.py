@@ -18,9 +18,8 @@ from temporalio.common import SearchAttributeKey, SearchAttributePair, TypedSear
 from plansurvive.apps.schedules.control import delete_schedule, trigger_schedule
 from plansurvive.apps.schedules.create import Changes, create_schedule, update_schedule
 from plansurvive.apps.schedules.server import ScheduleNotFound
-from plansurvive.apps.schedules.signature import ScheduleSignature, judged
 from plansurvive.apps.schedules.spec import Timing
-from plansurvive.apps.schedules.views import ListedSchedule, list_schedules, show_schedule
+from plansurvive.apps.schedules.views import ListedSchedule, ScheduleSignature, judged, list_schedules, show_schedule
 from plansurvive.features.signing.model import SCHEDULE_DAYS
 from plansurvive.features.signing.signer import Signer
 from plansurvive.plans.run import Options

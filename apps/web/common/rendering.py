@@ -19,12 +19,13 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse, Response
 
 from plansurvive.apps.web.common.assets import asset
-from plansurvive.apps.web.common.words import duration, status_mark, status_word
 from plansurvive.client.access import Person, Role, csrf_of
 from plansurvive.client.page.pages import all_pages, links, site_of
 from plansurvive.client.verbs.pending import Pending, has_approved, may_override, why_not
 from plansurvive.plans.errors import PlanError
+from plansurvive.plans.text.lengths import seconds as written
 from plansurvive.plans.text.safe_text import exact, line, safe
+from plansurvive.plans.views.steps.row import MARKS
 
 TEMPLATES = Path(__file__).parent.parent / "templates"
 _UNPROVEN = (
@@ -153,3 +154,25 @@ def _common(request: Request) -> dict[str, Any]:
         "now": datetime.now(UTC),
         "nav": "",
     }
+
+
+PLAN_MARKS = {
+    "draft": "✎", "review": "?", "running": ">", "paused": "‖", "completed": "✓", "failed": "✗", "partial": "◐",
+    "cancelled": "■", "interrupted": "■",
+}  # fmt: skip
+STEP_MARKS = {**MARKS, "ready": "·", "blocked": "·", "pending": "·"}
+
+
+def status_mark(status: str) -> str:
+    """The symbol of a plan's or step's status. Colour is never the only sign."""
+    return STEP_MARKS.get(str(status)) or PLAN_MARKS.get(str(status), "·")
+
+
+def status_word(status: str) -> str:
+    """A status in words."""
+    return str(status).replace("_", " ")
+
+
+def duration(seconds: float | None) -> str:
+    """A duration in seconds: 0.3 s, 12 s, 3:05, 1:02:03; a dash if there is none."""
+    return "–" if seconds is None else written(seconds)

@@ -7,10 +7,10 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Any, Literal
 
-from plansurvive.plans.definition.checks.codes import STEP_CODES
 from plansurvive.plans.definition.checks.scope import Meaning, Scope
 from plansurvive.plans.definition.near_names import Hints
 from plansurvive.plans.definition.scopes import item_names, walk_step
+from plansurvive.plans.error_codes import STEPS
 from plansurvive.plans.errors import BadExpression
 from plansurvive.plans.expressions.conditions import roots_of, search
 from plansurvive.plans.expressions.evaluation import Budget
@@ -145,3 +145,10 @@ def _first_roots(expression: str) -> list[str]:
         return roots_of(expression)
     except BadExpression:
         return []
+
+
+_OF_THE_CHECK = """
+INVALID_ARGS ARGS_TOO_LARGE BAD_REFERENCE BAD_EXPRESSION EXPRESSION_TOO_COSTLY UNKNOWN_TOOL SECRET_REFUSED
+SECRET_MISPLACED UNKNOWN_SECRET
+"""
+STEP_CODES = frozenset((*STEPS, *_OF_THE_CHECK.split()))

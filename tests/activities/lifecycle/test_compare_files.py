@@ -8,7 +8,7 @@ from pathlib import Path
 
 from temporalio.testing import ActivityEnvironment
 
-from plansurvive.activities.lifecycle.compare_files import FileComparer
+from plansurvive.activities.lifecycle.offered import FileComparer
 from plansurvive.activities.workspace.identity import identity_of
 from plansurvive.plans.file_stamps import FileTracker, stamp_of
 from plansurvive.plans.files.file_check import MAX_FILES, FileDifferences, FilesSeen

@@ -12,7 +12,7 @@ from temporalio.testing import ActivityEnvironment
 
 from plansurvive.activities.attempt.environment import ToolEnvironment
 from plansurvive.activities.lifecycle.check_plan import PlanChecker
-from plansurvive.activities.lifecycle.compare_files import FileComparer
+from plansurvive.activities.lifecycle.offered import FileComparer
 from plansurvive.activities.lifecycle.snapshot_workspace import SnapshotTaker
 from plansurvive.activities.provenance.journal import Journal
 from plansurvive.activities.workspace.allowed import WorkspaceRules

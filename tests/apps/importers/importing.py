@@ -7,9 +7,9 @@ from pathlib import Path
 from textwrap import dedent
 from typing import Any
 
+from plansurvive.apps.importers.commands import imported
 from plansurvive.apps.importers.common.plan_text import data_of, text_of
 from plansurvive.apps.importers.common.report import Imported
-from plansurvive.apps.importers.document import imported
 from plansurvive.client.local_tools import known_tools
 from plansurvive.client.plan_file import PlanFile, check
 from plansurvive.plans.definition.checks.validation import errors

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
+from plansurvive.apps.importers.commands import MAX_LINES, ImportRefused, imported, lines_of
 from plansurvive.apps.importers.common.plan_text import data_of, text_of
 from plansurvive.apps.importers.common.report import MAX_LOSSES, Imported, Report
-from plansurvive.apps.importers.document import MAX_LINES, ImportRefused, imported, lines_of
 from plansurvive.client.cli.app import run
 from plansurvive.client.plan_file import PlanFile
 from plansurvive.runtime.plan_files.yaml_reader import parse_yaml

@@ -12,7 +12,7 @@ from temporalio.client import Client
 
 from plansurvive.apps.releases.at_versions import AtVersion
 from plansurvive.apps.releases.control import ramp
-from plansurvive.apps.releases.unserved import lacking, unserved
+from plansurvive.apps.releases.doctor_of_server import lacking, unserved
 from plansurvive.client.doctor import Verdict, examine
 from plansurvive.runtime.versions.routing import BadVersion, routing
 from plansurvive.runtime.versions.version import UNVERSIONED, Version

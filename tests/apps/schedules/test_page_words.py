@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from plansurvive.apps.schedules.page_words import on_the_page
+from plansurvive.apps.schedules.pages import on_the_page
 from plansurvive.apps.schedules.spec import BadSchedule
 from plansurvive.plans.errors import PlanError
 

@@ -9,7 +9,7 @@ import pytest
 from plansurvive.features.agents.in_views import position, tasks_of
 from plansurvive.features.agents.model.tasks import MAX_TASKS, TaskList
 from plansurvive.features.agents.progress import NOTES_CHARACTERS, note_end, notes_text, progress_of
-from plansurvive.features.children.progress import note_progress
+from plansurvive.features.children.steps import note_progress
 from plansurvive.plans.child_state import AtWork
 from plansurvive.plans.execution.messages import MAX_BYTES, AgentProgress, read
 from plansurvive.plans.run import Status, StepState

@@ -11,7 +11,7 @@ from plansurvive.features.agents.model.order import AgentOrder
 from plansurvive.features.agents.model.resume import resumed, take_outcomes
 from plansurvive.features.agents.model.run import AgentRun, conclude, lightened, outcome_of, steps_of
 from plansurvive.features.agents.model.tasks import TaskList
-from plansurvive.features.agents.read_result import read_on
+from plansurvive.features.agents.workflow import read_on
 from plansurvive.plans.activity_io import Attempt, Facts
 from plansurvive.plans.execution.schedule import Schedule
 from plansurvive.plans.execution.tool_history import note_attempts

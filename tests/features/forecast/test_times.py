@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from plansurvive.features.forecast.forecast import needed
 from plansurvive.features.forecast.model import ForeseenStep
-from plansurvive.features.forecast.times import needed
 
 
 def run(name: str, seconds: float | None, tool: str = "look") -> ForeseenStep:

@@ -12,8 +12,7 @@ from temporalio.api.failure.v1 import Failure
 from temporalio.exceptions import ApplicationError
 
 from plansurvive.features.keys.codec import ENCRYPTED, KEY_ID, Codec
-from plansurvive.features.keys.plain_texts import plain_texts
-from plansurvive.features.keys.sealing import Encrypting
+from plansurvive.features.keys.sealing import Encrypting, plain_texts
 from plansurvive.runtime.errors import KeyMissing, PlainRefused, Unauthentic
 from plansurvive.runtime.storage import KEY_SECONDS, LocalDirectory, converter
 from plansurvive.runtime.value_store import ValueStore

@@ -16,8 +16,7 @@ from temporalio.worker import Worker
 from plansurvive.activities.tools.registry import load_tools
 from plansurvive.client.rpc import ask
 from plansurvive.features.keys.codec import ENCRYPTED, KEY_ID
-from plansurvive.features.keys.plain_texts import plain_texts
-from plansurvive.features.keys.sealing import ring_of
+from plansurvive.features.keys.sealing import plain_texts, ring_of
 from plansurvive.features.keys.settings import KeySettings
 from plansurvive.features.upkeep.prune import PruneRefused, prune
 from plansurvive.plans.errors import PlanError

@@ -17,8 +17,8 @@ from temporalio.client import Client
 from examples.scripted_llm.script import Script
 from examples.scripted_llm.server import ScriptedLlm
 from plansurvive.activities.tools.registry import load_tools
-from plansurvive.features.keys.adding import add_key
 from plansurvive.features.keys.codec import KEY_ID
+from plansurvive.features.keys.commands import add_key
 from plansurvive.features.keys.live import LiveRing
 from plansurvive.features.keys.ring import Key
 from plansurvive.features.keys.sealing import ring_of

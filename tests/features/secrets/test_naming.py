@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from plansurvive.features.planning.drafts import Draft, draft_of
+from plansurvive.features.planning.drafting import Draft, draft_of
 from plansurvive.features.planning.recovery import choice_problems
 from plansurvive.features.secrets.language import LANGUAGE
 from plansurvive.features.secrets.model import NamedSecrets, SecretUse

@@ -23,8 +23,7 @@ from examples.scripted_llm.script import Script
 from examples.scripted_llm.server import ScriptedLlm
 from plansurvive.activities.values.spellings import spellings
 from plansurvive.apps.mcp.common.host import Host
-from plansurvive.features.keys.plain_texts import plain_texts
-from plansurvive.features.keys.sealing import ring_of
+from plansurvive.features.keys.sealing import plain_texts, ring_of
 from plansurvive.runtime.connect import Connection, Origin, connect
 from plansurvive.runtime.server import Server
 from plansurvive.runtime.settings import Settings

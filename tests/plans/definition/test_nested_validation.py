@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from plansurvive.plans import error_codes
-from plansurvive.plans.definition.checks.codes import STEP_CODES
+from plansurvive.plans.definition.checks.constructs import STEP_CODES
 from plansurvive.plans.definition.checks.validation import condition_problems, errors, problems
 from plansurvive.plans.definition.parsing import read_plan, sound_part
 from plansurvive.plans.definition.scopes import MAX_NESTING

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from plansurvive.apps.web.start.offered import FEW, offered
+from plansurvive.apps.web.start.pages import FEW, offered
 from plansurvive.client.requests.roots import Listed
 from tests.apps.web.visiting import Visitor
 
