@@ -296,7 +296,7 @@ class PlanWorkflow(MessageHandlers):
         known = run.facts.search_attributes
         below = (item.path for each in asked.below(execution.schedule) for item in each.asked)
         awaiting = folded_ids([*execution.schedule.awaiting, *below])
-        self._index.publish(run.status.value, awaiting, run.plan.title, known=known)
+        self._index.publish(str(run.status), awaiting, run.plan.title, known=known)
         if run.host is not None:
             self._index.publish_host(run.host.name)
         if run.revisions:

@@ -79,6 +79,8 @@ def effective(run: Run, is_child: bool) -> list[NotifyRule]:
 
     A child tells only what waits in it: its end is a step's of its parent.
     """
+    if not run.plan.notify and MoreRules.feature not in run.options.parts and MoreRules.feature not in run.facts.parts:
+        return []
     found, seen = list[NotifyRule](), set[tuple[str, Event]]()
     more = [part.rules for each in (run.options, run.facts) if (part := each.known_part(MoreRules)) is not None]
     for rule in [*run.plan.notify, *chain.from_iterable(more)]:

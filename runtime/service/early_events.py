@@ -73,7 +73,7 @@ class EarlyEvents:
         plan that is watched is not played through again after each of its tasks.
         """
         jobs = act.jobs
-        if jobs and all(job.HasField("query_workflow") for job in jobs):
+        if jobs and jobs[0].HasField("query_workflow") and all(job.HasField("query_workflow") for job in jobs):
             if self._is_ahead:
                 return True
             is_own = all(job.query_workflow.query_id == LEGACY for job in jobs)  # others come with a task
