@@ -15,7 +15,6 @@ from plansurvive.client.cli.terminal.options import AsJson, group
 from plansurvive.client.local_tools import known_tools
 from plansurvive.features.coding_agents.model import permission_specs
 from plansurvive.features.policy.consent import in_words as who_must
-from plansurvive.features.policy.judging import Asker, Judged, Verdict, judge
 from plansurvive.features.policy.model import NO_CALLS, Term
 from plansurvive.features.policy.policy_file import (
     Mistake,
@@ -23,15 +22,14 @@ from plansurvive.features.policy.policy_file import (
     in_one_line,
     policy_of,
     read,
-    terms_of,
     text_of,
 )
 from plansurvive.features.policy.reading import reported
 from plansurvive.features.policy.reporting import as_file, in_words
-from plansurvive.features.policy.resolving import command_of, path_arguments, real_path
+from plansurvive.features.policy.resolving import command_of
 from plansurvive.features.policy.rule import Policy
+from plansurvive.features.policy.trying import Trial
 from plansurvive.plans.definition.near_names import Hints
-from plansurvive.plans.definition.plain_words import json_problem
 from plansurvive.plans.errors import PlanError
 from plansurvive.plans.model import ToolSpec
 from plansurvive.plans.text.safe_text import line
@@ -84,16 +82,8 @@ def try_call(
     """Say what the policy makes of a call that a person's plan would make here, and which rules say so."""
     settings = environment.settings()
     policy, tools = policy_of(settings), known_tools(settings)
-    if tool not in tools:
-        raise PlanError(
-            f"there is no tool '{tool}'{Hints().question(tool, tools)}; `plan tools` lists them", "BAD_USAGE"
-        )
-    asker = Asker(starter=starter, is_proven=bool(starter), origin="person")
-    found = (
-        judge(policy, judged(tools[tool], _object(args), asker)) if policy else Verdict("", (), "there is no policy")
-    )
-    terms = terms_of(policy, found.rules) if policy and found.decide == "ask" else None
-    rules = [each for each in terms.rules if each.demands] if terms else []
+    tried = Trial(tool, args, starter).under(policy, tools, str(Path.cwd()))
+    found, rules = tried.verdict, tried.terms
     if as_json:
         strictest = max(rules, key=lambda each: each.count, default=Term(rule=""))
         output.show_json({"decide": found.decide or None, "rules": list(found.rules), "by": strictest.by,
@@ -150,24 +140,6 @@ def _policy_in(path: Path) -> Policy:
     if found.policy is None:
         raise PlanError(f"--with {path}: {in_one_line(found.mistakes)}", "BAD_USAGE")
     return found.policy
-
-
-def judged(spec: ToolSpec, args: Mapping[str, Any], asker: Asker) -> Judged:
-    """The call as a worker in the present directory would judge it."""
-    paths = {name: real_path(str(Path.cwd()), args[name]) for name in path_arguments(spec, args)}
-    return Judged(spec.name, args, command_of(spec), paths, asker=asker)
-
-
-def _object(text: str) -> dict[str, Any]:
-    import json
-
-    try:
-        found = json.loads(text)
-    except ValueError as error:
-        raise PlanError(f"--args: {json_problem(error)}", "BAD_USAGE") from None
-    if not isinstance(found, dict):
-        raise PlanError('--args: write an object, such as {"path": "docs/a.md"}', "BAD_USAGE")
-    return found
 
 
 def _doubts(policy: Policy, tools: Mapping[str, ToolSpec]) -> Iterator[Mistake]:

@@ -68,9 +68,11 @@ class OfRule:
             return f"{self.term.title}: overridden{by}"
         if not self.missing:
             return said
+        if (more := self.needed - self.term.count) > 0:
+            said += f" ({more} more than {self.term.count}: it is not proven who started or edited it)"
         said += f"; {', '.join(self.term.override[:10])} may override it" if self.term.override else ""
         if self.term.by and len(self.left) < self.missing:
-            way = "start or edit it with a key of your own, or name more people in the policy"
+            way = "start or edit it with a key of your own (`plan keys person NAME`), or name more people in the policy"
             return f"{said}; {len(self.left)} of those who may are left, which is too few: {way}"
         if self.missing == len(self.left) <= MOST_NAMED:
             return f"{said}; {' and '.join(self.left)} must approve"

@@ -1,4 +1,4 @@
-"""`/policy`: the rules that count here, and what came of calls over seven days, as `plan policy report` has it.
+"""`/policy`: what `plan policy check`, `test` and `report` (over seven days) say, on the machine of the page.
 
 And the form with which a person takes a decision of theirs back.
 """
@@ -6,7 +6,9 @@ And the form with which a person takes a decision of theirs back.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
+from typing import Any
 from urllib.parse import quote
 
 from starlette.requests import Request
@@ -18,13 +20,18 @@ from plansurvive.client.access.forms import form_of, text_of
 from plansurvive.client.errors import NoWorker, PlanClosed
 from plansurvive.client.local_tools import known_tools
 from plansurvive.client.page.pages import done, page, site_of
+from plansurvive.client.requests.roots import Roots
 from plansurvive.features.policy import verbs
+from plansurvive.features.policy.consent import in_words as who_must
 from plansurvive.features.policy.policy_file import file_of
 from plansurvive.features.policy.policy_file import read as read_policy
 from plansurvive.features.policy.policy_file import text_of as text_of_policy
 from plansurvive.features.policy.reading import reported
 from plansurvive.features.policy.reporting import in_words
-from plansurvive.plans.errors import Refused
+from plansurvive.features.policy.rule import Policy
+from plansurvive.features.policy.trying import Trial
+from plansurvive.plans.errors import PlanError, Refused
+from plansurvive.plans.model import ToolSpec
 from plansurvive.runtime.settings import SettingError
 
 SINCE = timedelta(days=7)
@@ -41,11 +48,32 @@ async def shown(request: Request) -> Response:
     reading = read_policy(text, now) if text is not None else None
     tools = await asyncio.to_thread(known_tools, settings)
     found = await reported(await service.client(), settings.task_queue, now - SINCE, tools)
+    tried: dict[str, Any] = {"tool": "", "args": "{}", "as": "", "problem": "", "reason": ""}
+    if name := request.query_params.get("tool", ""):
+        tried |= _tried(request, name, reading.policy if reading else None, tools)
     mistakes = [problem] if problem else [str(each) for each in reading.mistakes] if reading else []
     return page(
         request, "policy/policy.html", nav="", file=str(file_of(settings)), mistakes=mistakes,
         policy=reading.policy if reading else None, lines=list(in_words(found)),
+        tools=sorted(tools), tried=tried,
     )  # fmt: skip
+
+
+def _tried(request: Request, tool: str, policy: Policy | None, tools: Mapping[str, ToolSpec]) -> dict[str, Any]:
+    """What was typed to try a call, and what the policy makes of it, or what is wrong with it."""
+    given = request.query_params
+    trial = Trial(tool, given.get("args", "").strip() or "{}", given.get("as", "").strip())
+    typed: dict[str, Any] = {"tool": tool, "args": trial.args, "as": trial.starter}
+    try:
+        found = trial.under(policy, tools, str(Roots.of(site_of(request).settings).paths[0]))
+    except PlanError as error:
+        return {**typed, "problem": error.message}
+    return {
+        **typed,
+        "decide": found.verdict.decide,
+        "reason": found.verdict.reason,
+        "who": list(map(who_must, found.terms)),
+    }
 
 
 @needs(Role.APPROVER)

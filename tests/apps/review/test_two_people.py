@@ -36,7 +36,7 @@ async def test_one_of_three_is_shown_taken_back_and_overridden(
         async with screen_of(bob.client, settings, begun.plan_id, (100, 40)) as screen:
             await screen.choose("write")
             await screen.until(lambda: "1 of 3, by ann at" in " ".join(screen.text.split()), "how far it is")
-            assert "2 more of bob, cara" in " ".join(screen.text.split())
+            assert "bob and cara must approve" in " ".join(screen.text.split())
             screen.app.reading_seconds = 0.0
             await screen.press("y")
             await screen.until(lambda: "1 more must approve it" in screen.said, "it is not enough")

@@ -13,6 +13,7 @@ import pytest
 from temporalio.client import Client
 
 from plansurvive.activities.tools.registry import load_tools
+from plansurvive.client.decisions import Choice, decide
 from plansurvive.features.audit import files
 from plansurvive.features.audit.chain import chained, head, origin
 from plansurvive.features.audit.consent import unproven
@@ -24,6 +25,7 @@ from plansurvive.runtime.settings import Settings
 from plansurvive.worker import build
 from tests.features.audit import keeping
 from tests.kit import LEDGER_TOOLS
+from tests.kit.desks import Desk
 from tests.kit.driving import Plans, work
 
 NOON = datetime(2026, 11, 28, 12, tzinfo=UTC)
@@ -240,6 +242,36 @@ def test_whatever_is_altered_is_noticed(kept: tuple[Path, str]) -> None:
         path.write_text("\n".join(map(json.dumps, lines)) + "\n")
         assert problems(path, key), what
         assert problems(path, ""), what
+
+
+@pytest.mark.slow
+@pytest.mark.sampled
+async def test_a_record_proves_whom_the_plan_itself_wanted(
+    client: Client, settings: Settings, workspace: Path, tmp_path: Path
+) -> None:
+    ann, bob = (Desk(client, settings, tmp_path, name) for name in ("ann", "bob"))
+    policy = settings.state_dir / "policy.toml"
+    policy.write_text(f"[people]\n{ann.own.line}\n{bob.own.line}\n")
+    policy.chmod(0o600)
+    wants = {"by": ["ann"], "notAuthor": True, "expires": "1h"}
+    async with build(client, settings, load_tools([LEDGER_TOOLS]), indexed=True):
+        plans = Plans(bob.client, settings.task_queue, workspace)
+        plan = await plans.start([{**work("a"), "approval": wants}], {"by": "bob"})
+        await plan.until_asked("a")
+        await decide(ann.client, plan.id, Choice(step_id="a", by="ann"), approved=True)
+        assert (await plan.ended())["status"] == "completed"
+        path = await keeping.kept(settings, client, plan)
+    report = await audit(client, plan.id, settings, verify=True)
+    assert report.is_whole, report.verification
+    [call] = [each for each in report.entries if each.action == "step started" and each.consents]
+    assert (call.must, call.authors) == (True, ["bob"])
+    assert call.wants == [Want(by=["ann"], not_author=True, expires=3_600)]
+    record, text = files.read_file(path, plan.id).record, policy.read_text()
+    policies = {hashlib.sha256(text.encode()).hexdigest(): text}
+    assert unproven(record.entries, policies) == []
+    for other in ({"wants": [Want(by=["bob"])]}, {"authors": ["ann"]}, {"wants": [Want(count=2)]}):
+        changed = [each.model_copy(update=other) if each.number == call.number else each for each in record.entries]
+        assert [each.code for each in unproven(changed, policies)] == ["AUDIT_CONSENT"], other
 
 
 async def test_a_plan_under_a_policy_has_a_record_that_proves_its_consents(

@@ -72,11 +72,18 @@ async def test_an_agent_learns_who_gives_tokens_and_is_let_in_with_one(
     about = (await page.asked("GET", "/.well-known/oauth-protected-resource/mcp")).json()
     assert (about["resource"], about["authorization_servers"]) == (f"{page.origin}/mcp", [issuer.url])
     async with page.agent(issuer.token(claims(issuer, page))) as agent:
-        started = await agent.call_tool("plan_start", {"plan": PLAN})
-        assert not started.is_error, started
-    assert started.structured_content is not None
-    handle = temporal_client.get_workflow_handle(workflow_id(started.structured_content["planId"]))
-    assert "ann@example.org" in str((await handle.query("state"))["options"])
+        started = await agent.call_tool("plan_start", {"plan": PLAN, "wait": 30})
+        assert started.structured_content is not None, started
+        name = started.structured_content["planId"]
+        handle = temporal_client.get_workflow_handle(workflow_id(name))
+        await handle.result()
+        again = await agent.call_tool("plan_rerun", {"planId": name, "only": "a"})
+        assert again.structured_content is not None, again
+    later = temporal_client.get_workflow_handle(workflow_id(again.structured_content["planId"]))
+    # The page's key signs both, if it has one: the login has proven who they are for.
+    options, others = (await handle.query("state"))["options"], (await later.query("state"))["options"]
+    assert (options["by"], options["vouched"]) == ("ann@example.org", True)
+    assert (others["continuedBy"], others["vouched"]) == ("ann@example.org", True)
 
 
 async def test_a_viewer_is_offered_what_only_reads_and_starts_nothing(
