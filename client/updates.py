@@ -53,6 +53,12 @@ FIRST_PAUSE, LONGEST_PAUSE = 0.1, 2.0
 """Seconds between attempts, at most."""
 DROPPED = "update was aborted"
 """What the server says, as UNAVAILABLE, of an update that it has dropped with a workflow task that nobody took."""
+BEHIND = "Workflow Task in failed state"
+"""What it says, as FAILED_PRECONDITION, while a workflow task is repeated that has failed or timed out before."""
+UNPROCESSED = "wasn't processed by worker"
+"""What it says of an update that was with a worker which lost its workflow task: it took no effect, and
+its id is used up.
+"""
 
 _TURNS: WeakKeyDictionary[asyncio.AbstractEventLoop, WeakValueDictionary[str, asyncio.Semaphore]] = WeakKeyDictionary()
 
@@ -69,12 +75,15 @@ async def update(
     many others were. What is larger than `max_bytes` of JSON is refused without sending.
     """
     check_size(message, max_bytes)
-    try:
-        with about(plan):
-            accepted = await _accepted(client, plan, name, message, patience)
-            return dict(await _result(accepted, patience))
-    except WorkflowUpdateFailedError as error:
-        raise _refusal(error.cause) from error
+    until = time.monotonic() + patience
+    while True:
+        try:
+            with about(plan):
+                accepted = await _accepted(client, plan, name, message, patience)
+                return dict(await _result(accepted, patience))
+        except WorkflowUpdateFailedError as error:
+            if UNPROCESSED not in str(error.cause) or time.monotonic() > until:
+                raise _refusal(error.cause) from error
 
 
 async def _accepted(
@@ -143,8 +152,10 @@ async def _result(accepted: WorkflowUpdateHandle[Any], patience: float) -> Any:
 
 
 def _is_crowded(error: RPCError) -> bool:
-    """Whether the server holds ten other updates of the plan (RESOURCE_EXHAUSTED), or has dropped this one."""
-    return error.status is RPCStatusCode.RESOURCE_EXHAUSTED or DROPPED in error.message
+    """Whether the server holds ten other updates of the plan (RESOURCE_EXHAUSTED), has dropped this one, or takes none
+    until a worker has done a workflow task that others had no time for.
+    """
+    return error.status is RPCStatusCode.RESOURCE_EXHAUSTED or any(each in error.message for each in (DROPPED, BEHIND))
 
 
 def _pauses() -> Iterator[float]:

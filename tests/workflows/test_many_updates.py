@@ -8,7 +8,9 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
+from temporalio import workflow
 from temporalio.client import Client
+from temporalio.worker import Worker
 
 from plansurvive.client import runs
 from plansurvive.client.decisions import Choice
@@ -126,4 +128,33 @@ async def test_who_gives_up_is_told_whether_the_server_has_the_message(idle: Pla
         view = await plan.until_status("last", "completed")
         found = {name for name, status in statuses(view).items() if status == "completed"}
         assert found - {"last"} <= held, "what was not sent takes no effect later"
+    await plan.handle.terminate()
+
+
+@workflow.defn(name="Other")
+class _Other:
+    """No workflow of ours: its worker fails the workflow tasks of plans."""
+
+    @workflow.run
+    async def run(self) -> None:
+        """Nothing."""
+
+
+@pytest.mark.slow
+@pytest.mark.sampled
+async def test_an_update_is_sent_again_while_a_workflow_task_is_repeated(idle: Plans, make_worker: MakeWorker) -> None:
+    async with make_worker():
+        plan = await asking(idle)
+
+    async def is_repeated() -> bool:
+        return (await plan.handle.describe()).raw_description.pending_workflow_task.attempt > 3
+
+    async with Worker(plan.client, task_queue=idle.queue, workflows=[_Other]):
+        await plan.signal("approve", {"stepId": "s0"})
+        await until(is_repeated, "the server takes no update of the plan")
+        sending = asyncio.create_task(runs.approve(plan.client, plan.id, Choice(step_id="last")))
+        await asyncio.wait([sending], timeout=1)
+        assert not sending.done()
+    async with make_worker():
+        assert await sending
     await plan.handle.terminate()
