@@ -34,9 +34,14 @@ from plansurvive.plans.run import DONE, Run, Status
 from plansurvive.plans.run.step_call import digest_of_data
 from plansurvive.workflows.feature import InRun, signal, update
 from plansurvive.workflows.in_steps import InSteps
+from plansurvive.workflows.outcomes import skipped
 
 ANSWER_TIME = timedelta(seconds=10)
 """What the plan has to say whether the agent may spend more, before the turn ends and waits for a person."""
+
+FULL_EVENTS, FULL_BYTES = 15_000, 20_000_000
+"""Of the history of a workflow: at most so much before a turn is ended, so that the workflow continues as new. The
+server ends one at 51,200 events, 50 MB or 2,000 updates, of which each takes ten events and more."""
 
 
 class OfOne(InRun):
@@ -74,6 +79,8 @@ class OfOne(InRun):
         decision about the same call that the agent has not been given counts at once.
         """
         session, run = self._session(), self.execution.run
+        if self._is_full(session):
+            return {"answer": "held", "stepId": ""}
         digest = digest_of_data(message.model_dump(mode="json", exclude={"hold"}))
         step_id = next(
             (name for name, each in session.permissions.items() if each.digest == digest and not each.used), ""
@@ -103,6 +110,8 @@ class OfOne(InRun):
         `large` or `problem`), `denied`, `unanswered`, or `held` where no person has decided for `hold` seconds.
         """
         session, run = self._session(), self.execution.run
+        if not message.step_id and self._is_full(session):
+            return {"answer": "held", "stepId": ""}
         step_id = message.step_id or self._commanded(message)
         if step_id not in session.commands:
             raise Refused(f"there is no command '{step_id}'", "NOT_ASKED")
@@ -160,7 +169,7 @@ class OfOne(InRun):
             await workflow.wait_condition(lambda: session.spending in ("granted", "refused"), timeout=ANSWER_TIME)
         except TimeoutError:
             return {"go": False}
-        return {"go": session.spending == "granted"}
+        return {"go": session.spending == "granted" and not self._is_full(session)}
 
     @signal("coding_tasks", ReportTasks, "Sent by a turn of a coding agent: its list of tasks.", max_bytes=AGENT_BYTES)
     def coding_tasks(self, message: ReportTasks) -> None:
@@ -173,16 +182,34 @@ class OfOne(InRun):
         """What ends the commands of a turn with it."""
         return (_Commands(self),)
 
+    def _is_full(self, session: CodingSession) -> bool:
+        """Whether the turn is to end, as the workflow cannot continue as new within it; the next one continues the
+        session, so this holds for agents that load theirs alone.
+        """
+        info, limit = workflow.info(), self.execution.run.options.history_limit or FULL_EVENTS
+        is_full = info.get_current_history_length() >= limit or info.get_current_history_size() >= FULL_BYTES
+        return session.loads and is_full and workflow.patched("coding-agent-full")
+
     def turn_is_over(self) -> None:
         """Once a turn of the agent has ended, end the commands that it has left running."""
         run = self.execution.run
         session = run.known_part(CodingSession)
-        if session is None or not session.commands:
+        if session is None or not (session.commands or session.permissions):
             return
         last = next((step.id for step in reversed(run.plan.steps) if step.tool == TOOL), "")
         if last and last != session.over and run.steps[last].status in DONE:
             session.over = last
             self._end_commands(session)
+            if run.steps[last].status is Status.FAILED and workflow.patched("coding-agent-lost"):
+                self._withdraw(session)
+
+    def _withdraw(self, session: CodingSession) -> None:
+        """No turn follows: people need not decide what the agent has asked for."""
+        run, now = self.execution.run, workflow.now()
+        for name in [each for each in (*session.permissions, *session.commands) if run.steps[each].awaiting]:
+            self.execution.conclude(
+                name, skipped("the coding agent that asked for it has ended", now, code="CANCELLED")
+            )
 
     def _end_commands(self, session: CodingSession) -> list[str]:
         """Cancel the commands that run; returns their steps."""

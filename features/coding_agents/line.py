@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any
 
-from temporalio.client import Client, WorkflowUpdateFailedError
-from temporalio.exceptions import ApplicationError
+from temporalio.client import Client
 from temporalio.service import RPCError, RPCStatusCode
 
+from plansurvive.client import updates
+from plansurvive.client.errors import PlanClosed, PlanNotFound
 from plansurvive.features.coding_agents.model import (
+    MAX_SHOWN,
     Answer,
     AskPermission,
     EndCommand,
@@ -21,9 +24,14 @@ from plansurvive.features.coding_agents.model import (
     ReportTasks,
     RunCommand,
 )
-from plansurvive.plans.errors import ToolError
+from plansurvive.plans.errors import PlanError, Refused, ToolError
 
 PATIENCE = timedelta(seconds=10)
+UPDATE_SECONDS, UPDATE_BYTES = 600.0, 4 * MAX_SHOWN
+"""What the workflow may take to accept an update on a machine that is busy, and the size of the largest one."""
+QUESTIONS = 3
+"""What is asked of people at a time; the rest waits its turn. The server takes ten updates of a workflow at a time, of
+which commands that run, reports and people take some."""
 
 
 @dataclass
@@ -45,6 +53,7 @@ class Line:
     workflow_id: str
     process: int = field(default=0, init=False)
     """Number of this process of the agent."""
+    _questions: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(QUESTIONS), init=False)
 
     async def begin(self) -> State:
         """A process begins. Raises ToolError."""
@@ -58,7 +67,8 @@ class Line:
 
     async def ask(self, question: AskPermission) -> Answer:
         """Wait for the decision about a call, for as long as the question says."""
-        found = await self._update("coding_permission", question)
+        async with self._questions:
+            found = await self._update("coding_permission", question)
         answer: Answer = found["answer"]
         if answer != "held":
             await self.given(found["stepId"])
@@ -66,7 +76,10 @@ class Line:
 
     async def command(self, command: RunCommand) -> dict[str, Any]:
         """What the workflow says of a command that is to run, or runs."""
-        return await self._update("coding_command", command)
+        if command.until == "ended":
+            return await self._update("coding_command", command)
+        async with self._questions:
+            return await self._update("coding_command", command)
 
     async def end_command(self, step_id: str) -> None:
         """A command is needed no longer. One that has ended takes no harm."""
@@ -97,19 +110,14 @@ class Line:
             raise _unreachable(error) from None
 
     async def _update(self, name: str, message: Any) -> dict[str, Any]:
-        """Send an update and wait for its answer; the library polls for it as long as it takes."""
-        handle = self.client.get_workflow_handle(self.workflow_id)
+        """Send an update, under one id as often as it takes, and wait for its answer. Raises ToolError."""
+        data = message.model_dump(mode="json", exclude_defaults=True)
         try:
-            found: dict[str, Any] = await handle.execute_update(
-                name, message.model_dump(mode="json", exclude_defaults=True)
-            )
-        except WorkflowUpdateFailedError as error:
-            cause = error.cause
-            text = cause.message if isinstance(cause, ApplicationError) else str(cause)
-            raise ToolError("AGENT_LOST", f"its workflow does not take '{name}': {text}") from None
-        except RPCError as error:
-            raise _unreachable(error) from None
-        return found
+            return await updates.update(self.client, self.workflow_id, name, data, UPDATE_SECONDS, UPDATE_BYTES)
+        except PlanError as error:
+            lasts = isinstance(error, (PlanClosed, PlanNotFound, Refused))
+            text = f"its workflow does not take '{name}': {error.message}"
+            raise ToolError("AGENT_LOST", text, retryable=not lasts) from None
 
 
 def _unreachable(error: RPCError) -> ToolError:

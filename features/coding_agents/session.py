@@ -31,6 +31,7 @@ from plansurvive.features.coding_agents.model import (
 from plansurvive.features.coding_agents.reported import Reported
 from plansurvive.features.coding_agents.terminals import (
     OUTPUT_BYTES,
+    TERMINALS,
     End,
     Terminal,
     command_line,
@@ -100,6 +101,10 @@ class Session:
     _terminals: dict[str, Terminal] = field(default_factory=dict)
     _waits: list[asyncio.Task[End]] = field(default_factory=list)
     _made: list[MadeCall] = field(default_factory=list)
+    _tasks: ReportTasks | None = None
+    """Its tasks, until they are reported."""
+    _begins: int = 0
+    """Terminals that wait for the beginning of their commands."""
     _tokens: int = 0
     _told: int = 0
     _cost: dict[str, float] = field(default_factory=dict)
@@ -119,7 +124,7 @@ class Session:
             case "tool_call" | "tool_call_update":
                 self._called(update)
             case "plan":
-                await self._planned(update.entries)
+                self._planned(update.entries)
             case "usage_update":
                 # The tokens of its context: it has taken these at least. What it has taken in all, it says at the end.
                 self._tokens = max(self._tokens, int(update.used))
@@ -177,6 +182,9 @@ class Session:
         line = command_line(command, args)
         if len(line) > MAX_SHOWN:
             raise _refused(f"the command is longer than {MAX_SHOWN:,} characters")
+        if self._begins + sum(not each.done() for each in self._waits) >= TERMINALS:
+            raise _refused(f"{TERMINALS} commands are running, the most at a time; end one, or wait for one to end")
+        self._begins += 1
         try:
             folder = self.context.workspace.relative(cwd) if cwd else "."
             found = await self.line.command(
@@ -190,6 +198,8 @@ class Session:
             )
         except ToolError as error:
             raise _refused(f"{error.code}: {error.message}") from None
+        finally:
+            self._begins -= 1
         answer, step_id = found["answer"], str(found["stepId"])
         self.say(f"[{answer}: {line[:2_000]}]\n")
         if answer == "held":
@@ -262,11 +272,14 @@ class Session:
         clock = asyncio.get_running_loop().time
         began = clock()
         while True:
-            await asyncio.sleep(max(REPORT_SECONDS, (clock() - began) / REPORTS))
+            await asyncio.sleep(report_pause(clock() - began))
             await self.report()
 
     async def report(self) -> None:
         """Report what the agent has done since the last report. Where it may not continue, its turn ends."""
+        tasks, self._tasks = self._tasks, None
+        if tasks is not None:
+            await self.line.tasks(tasks)
         while self._made or self._tokens > self._told or self._cost != self._told_cost:
             batch, told, cost = self._made[:REPORTED], self._tokens, self._cost
             may_continue = await self.line.progress(ReportProgress(calls=batch, tokens=told, cost=cost))
@@ -331,13 +344,13 @@ class Session:
             if not known.asked:
                 self._made.append(_made(known))
 
-    async def _planned(self, entries: list[Any]) -> None:
+    def _planned(self, entries: list[Any]) -> None:
         told = [entry for entry in entries if entry.content.strip()][:TASKS]
         done = sum(entry.status == "completed" for entry in told)
         if told:
             # Tasks are done in order where people see them: those that are done come first.
             ordered = sorted(told, key=lambda entry: entry.status != "completed")
-            await self.line.tasks(ReportTasks(tasks=[each.content.strip()[:300] for each in ordered], done=done))
+            self._tasks = ReportTasks(tasks=[each.content.strip()[:300] for each in ordered], done=done)
 
     async def _of_tool(self, call: Callable[[ToolContext], Any], context: ToolContext) -> Any:
         try:
@@ -371,6 +384,11 @@ class Session:
         except ToolError:
             before = ""
         return _unified(path, before, content)
+
+
+def report_pause(elapsed: float) -> float:
+    """Seconds until the next report of a turn that has lasted so long: a day has fewer than 400 reports."""
+    return max(REPORT_SECONDS, elapsed / REPORTS)
 
 
 class _NeedsApproval(Exception):

@@ -27,6 +27,9 @@ from plansurvive.runtime.value_store import ValueStore
 OUTPUT_BYTES = 1_000_000
 """What an agent gets of the output, from its end, where it sets no limit."""
 
+TERMINALS = 4
+"""Commands of one agent that run at a time: each is an update that waits, and the server takes ten of a workflow."""
+
 
 @dataclass(frozen=True)
 class End:

@@ -215,7 +215,7 @@ async def _worked(
     await session.report()
     value = {
         "text": session.text[-TEXT_CHARACTERS:], "sessionId": name, "stopReason": reason, "usage": session.usage,
-        "held": session.held.is_set(), "calls": len(session.calls),
+        "held": session.cancelled.is_set(), "calls": len(session.calls),
     }  # fmt: skip
     if schema and reason == "end_turn":
         value["answer"] = value_of(_json_of(session.text))

@@ -13,6 +13,7 @@ from __future__ import annotations
 import json
 import os
 import socket
+import subprocess
 import sys
 import threading
 from pathlib import Path
@@ -46,14 +47,13 @@ class Agent:
             sys.stdout.write(json.dumps({"jsonrpc": "2.0", **message}) + "\n")
             sys.stdout.flush()
 
-    def request(self, method: str, params: dict[str, Any]) -> Any:
-        """Ask the client, and wait for its answer."""
-        self.number += 1
-        number, queue = self.number, Queue[Any]()
+    def request(self, method: str, params: dict[str, Any], of: str = "") -> Any:
+        """Ask the client, and wait for its answer. `of`: what the log says of it."""
+        number, queue = self.own(), Queue[Any]()
         self.answers[number] = queue
         self.send({"id": number, "method": method, "params": params})
         answer = queue.get()
-        log({"answer": answer, "to": method})
+        log({"answer": answer, "to": method, "of": of})
         return answer
 
     def update(self, session: str, what: str, **fields: Any) -> None:
@@ -105,9 +105,9 @@ class Agent:
         at = HOME / f"{session}.at"
         try:
             if self.script.get("continues"):
-                while (number := int(at.read_text()) if at.exists() else 0) < len(prompts[0]):
-                    self.act(session, prompts[0][number], result)
-                    at.write_text(str(number + 1))
+                while (next_one := int(at.read_text()) if at.exists() else 0) < len(prompts[0]):
+                    self.act(session, prompts[0][next_one], result)
+                    at.write_text(str(next_one + 1))
             else:
                 for action in prompts[min(count, len(prompts) - 1)]:
                     self.act(session, action, result)
@@ -118,6 +118,12 @@ class Agent:
     def act(self, session: str, action: dict[str, Any], result: dict[str, Any]) -> None:
         if self.cancelled.is_set():
             raise Cancelled
+        if "together" in action:
+            threads = [threading.Thread(target=self.act, args=(session, each, result)) for each in action["together"]]
+            for each in threads:
+                each.start()
+            for each in threads:
+                each.join()
         if "say" in action:
             self.update(session, "agent_message_chunk", content={"type": "text", "text": action["say"]})
         if "plan" in action:
@@ -127,7 +133,7 @@ class Agent:
             Path(action["make"]).write_text(action.get("content", ""))
         if "write" in action:
             place = {"sessionId": session, "path": self.path(action["write"])}
-            self.request("fs/write_text_file", {**place, "content": action["content"]})
+            self.request("fs/write_text_file", {**place, "content": action["content"]}, action["write"])
         if "read" in action:
             answer = self.request("fs/read_text_file", {"sessionId": session, "path": self.path(action["read"])})
             self.update(session, "agent_message_chunk", content={"type": "text", "text": answer.get("content", "?")})
@@ -141,6 +147,9 @@ class Agent:
         if "tokens" in action:
             cost = {"amount": action["tokens"] / 1000, "currency": "USD"}
             self.update(session, "usage_update", used=action["tokens"], size=200_000, cost=cost)
+        if "shell" in action:  # by itself, in its sandbox
+            done = subprocess.run(["sh", "-c", action["shell"]], capture_output=True, text=True, check=False)
+            self.say(session, f"{done.returncode}: {done.stdout}{done.stderr}\n")
         if "run" in action:
             self.run_command(session, action)
         if "reach" in action:  # by the proxy
@@ -165,8 +174,8 @@ class Agent:
         more: dict[str, Any] = {
             name: action[name] for name in ("args", "cwd", "env", "outputByteLimit") if name in action
         }
-        command = action["run"].replace("{unique}", f"{os.getpid()}-{self.own()}")
-        made = self.request("terminal/create", {"sessionId": session, "command": command, **more})
+        command = action["run"].replace("{unique}", os.urandom(8).hex())
+        made = self.request("terminal/create", {"sessionId": session, "command": command, **more}, command)
         if self.cancelled.is_set():
             raise Cancelled
         if "terminalId" not in made:
@@ -178,26 +187,27 @@ class Agent:
             return self.say(session, f"it runs: {shown['output']}")
         if action.get("kill"):
             self.request("terminal/kill", place)
-        end = self.request("terminal/wait_for_exit", place)
+        end = self.request("terminal/wait_for_exit", place, made["terminalId"])
         shown = self.request("terminal/output", place)
         self.request("terminal/release", place)
         how = f"{end.get('exitCode')} {end.get('signal')}{' cut' * shown['truncated']}"
         return self.say(session, f"{how}: {shown['output']}")
 
     def own(self) -> int:
-        self.number += 1
-        return self.number
+        with self.writing:
+            self.number += 1
+            return self.number
 
     def say(self, session: str, text: str) -> None:
         self.update(session, "agent_message_chunk", content={"type": "text", "text": text})
 
     def ask(self, session: str, action: dict[str, Any], result: dict[str, Any]) -> None:
-        call = {"toolCallId": f"call-{self.number}", "title": action["ask"], "kind": action.get("kind", "execute")}
+        call = {"toolCallId": f"call-{self.own()}", "title": action["ask"], "kind": action.get("kind", "execute")}
         given = action.get("input", {"command": action["ask"]})
         self.update(session, "tool_call", **call, status="pending", rawInput=given)
         known, options = {"toolCallId": call["toolCallId"]}, action.get("options", OPTIONS)
         params = {"sessionId": session, "toolCall": known, "options": options}
-        outcome = self.request("session/request_permission", params)["outcome"]
+        outcome = self.request("session/request_permission", params, action["ask"])["outcome"]
         if self.cancelled.is_set():
             raise Cancelled
         for each in action.get("yes" if outcome.get("optionId") == "yes" else "no", []):

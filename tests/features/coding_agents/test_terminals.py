@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from plansurvive.client import runs
@@ -9,6 +11,7 @@ from plansurvive.client.runs import Choice
 from plansurvive.features.coding_agents.terminals import command_line, last_of
 from tests.features.coding_agents.scene import Scene, agent_of, asked, code
 from tests.kit.driving import Plans, step
+from tests.kit.lacking import require_sandbox
 
 pytestmark = pytest.mark.uses("agents", "children", "outputs", "policy")
 
@@ -88,3 +91,22 @@ async def test_a_command_that_is_allowed_later_runs_once_and_the_agent_is_told(i
         "Continue the interrupted request.\n\nRun meanwhile: echo x >> made.txt; echo done. It ended with exit code 0."
         " The end of its output:\ndone\n"
     )
+
+
+@pytest.mark.parametrize(("network", "has_network"), [('["api.example.org"]', False), ('["*"]', True)])
+async def test_a_terminal_has_the_network_where_its_agent_has_all_of_it_and_never_its_proxy(
+    network: str, has_network: bool, idle: Plans, scene: Scene
+) -> None:
+    require_sandbox("bwrap")
+    here = {line.partition(":")[0].strip() for line in Path("/proc/net/dev").read_text().splitlines()[2:]}
+    shows = "sed -n 's/:.*//p' /proc/net/dev; echo proxy=$HTTPS_PROXY$https_proxy"
+    scene.script([{"run": shows}], toml=f'approve = "never"\nnetwork = {network}')
+    async with scene.worker(sandbox="bwrap"):
+        plan = await idle.start([code()])
+        _, item = await asked(plan)
+        assert item["args"].get("network", False) is has_network  # who approves it sees that
+        await runs.approve(scene.client, plan.id, Choice(step_id="code/p1", digest=item["digest"]))
+        view = await plan.ended()
+    said = step(view, "code")["result"]["value"]["text"].removeprefix("0 None: ").split()
+    assert said == [*said[:-1], "proxy="]
+    assert set(said[:-1]) == (here if has_network else {"lo"})
