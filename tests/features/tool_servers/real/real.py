@@ -36,9 +36,9 @@ def real_server(name: Name, settings: Settings | None = None, **more: Any) -> To
 
 
 def _filesystem(cache: Path) -> dict[str, Any]:
-    place = _installed(cache, "node", ["package-lock.json", "package.json"], _install_node)
+    place = installed_packages(cache, LOCKS / "node")
     entry = place / "node_modules/@modelcontextprotocol/server-filesystem/dist/index.js"
-    node = _node()
+    node = node_program()
     seen = [str(place), str(node)]
     return {"command": str(node), "args": [str(entry), WORKSPACE], "workspace": "write", "read": seen}
 
@@ -60,13 +60,19 @@ def _sqlite(cache: Path) -> dict[str, Any]:
     return {"command": str(place / "bin/mcp-server-sqlite"), "args": args, "workspace": "write", "read": [str(place)]}
 
 
+def installed_packages(cache: Path, folder: Path) -> Path:
+    """Where the packages for Node are that the two files in this folder name."""
+    return _installed(cache, folder, ["package-lock.json", "package.json"], _install_node)
+
+
 def _environment(cache: Path, name: str) -> Path:
-    return _installed(cache, name, [f"{name}.txt"], _install_python)
+    return _installed(cache, LOCKS, [f"{name}.txt"], _install_python, name)
 
 
-def _installed(cache: Path, name: str, locks: list[str], install: Callable[[Path, Path], None]) -> Path:
+def _installed(
+    cache: Path, folder: Path, locks: list[str], install: Callable[[Path, Path], None], name: str = "node"
+) -> Path:
     """The directory of an installation, made if these locks have none yet; several processes may ask at once."""
-    folder = LOCKS / "node" if name == "node" else LOCKS
     content = b"".join((folder / lock).read_bytes() for lock in locks) + sys.version.encode()
     place = cache / f"{name}-{hashlib.sha256(content).hexdigest()[:16]}"
     cache.mkdir(parents=True, exist_ok=True)
@@ -84,7 +90,7 @@ def _install_node(place: Path, lock: Path) -> None:
         shutil.copy(file, place)
     npm = Path(_wheel()) / "lib/node_modules/npm/bin/npm-cli.js"
     options = ["ci", "--ignore-scripts", "--no-audit", "--no-fund", "--omit=dev"]
-    command = [str(_node()), str(npm), *options]
+    command = [str(node_program()), str(npm), *options]
     subprocess.run(command, cwd=place, check=True, timeout=SECONDS, stdout=subprocess.DEVNULL)
 
 
@@ -103,7 +109,8 @@ def _install_python(place: Path, lock: Path) -> None:
     subprocess.run([str(place / "bin/python"), "-m", "pip", *options], check=True, timeout=SECONDS)
 
 
-def _node() -> Path:
+def node_program() -> Path:
+    """Node, of the wheel that the project's development pins."""
     return Path(_wheel()) / "bin/node"
 
 
