@@ -23,7 +23,6 @@ from plansurvive.plans.run import PlanStatus
 from plansurvive.plans.text.lengths import seconds
 from plansurvive.plans.text.safe_text import line, safe
 from plansurvive.plans.text.spans import left
-from plansurvive.plans.views.next_actions import USUAL_QUEUE
 from plansurvive.runtime.sides import sides
 
 if TYPE_CHECKING:
@@ -171,6 +170,8 @@ def awaited(each: Listed, standing: Standing | None, now: datetime) -> str:
     if standing is None or not each.is_open:
         return ""
     if not standing.is_served:
+        from plansurvive.plans.views.next_actions import USUAL_QUEUE  # a list without open plans loads no views
+
         return "a worker" if each.queue == USUAL_QUEUE else f"a worker of queue '{line(each.queue)}'"
     if not standing.asks:
         return _BY_ITSELF.get(each.status, "")
