@@ -58,6 +58,8 @@ async def test_a_merge_asks_and_then_brings_the_work_into_the_workspace(
     async with make_worker(worktrees=tmp_path / "worktrees"):
         plan = await idle.start(steps)
         await plan.until_asked("merge")
+        [item] = (await plan.view())["pending"]
+        assert item["workspace"] == str(workspace)
         assert not (workspace / "new.txt").exists()
         await plan.approve("merge")
         view = await plan.ended()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Any
 
+from plansurvive.features.worktrees.in_views import IN_VIEWS
 from plansurvive.features.worktrees.language import LANGUAGE
 from plansurvive.features.worktrees.model import MERGE, Choice, ConflictPlace, WorktreeChoice, WorktreeConflict
 from plansurvive.features.worktrees.rules import RULES, choose, conflict_of, order_of
@@ -38,6 +39,15 @@ def test_a_plan_or_agent_below_a_step_works_in_its_worktree_and_a_next_run_in_th
     assert RULE_SET.parts_for_next(found) == {"worktrees": WorktreeChoice(origin="p")}
     again = run({"id": "s", "tool": "t", "worktree": True}, worktrees=WorktreeChoice(origin="first"))
     assert order_of(again, again.plan.steps[0]).plan == "first"  # type: ignore[union-attr]
+
+
+def test_an_approval_says_in_which_worktree_its_call_is_made() -> None:
+    found = run({"id": "block", "worktree": True, "steps": [{"id": "s", "tool": "t"}]}, {"id": "free", "tool": "t"})
+    below = run({"id": "call_1", "tool": "t"}, worktrees=WorktreeChoice(plan="p", tree="block", step="block.s"))
+    seam = IN_VIEWS.card
+    assert seam is not None
+    assert seam(below, below.plan.steps[0]) == {"workspace": "worktree of 'block' of plan p"}
+    assert seam(found, found.plan.steps[1]) == {}
 
 
 def test_a_plan_without_worktrees_has_nothing_of_them_in_its_history() -> None:
