@@ -13,13 +13,20 @@ from plansurvive.client.decisions import Choice, decide
 from plansurvive.plans.run import Options
 from plansurvive.runtime.settings import Settings
 from plansurvive.worker import build
-from tests.apps.review.conftest import WRITE, screen_of
+from tests.apps.review.conftest import WRITE, Screen, screen_of
 from tests.kit.desks import Desk, Policy
 from tests.kit.driving import Started
 
 pytestmark = [pytest.mark.slow, pytest.mark.sampled, pytest.mark.uses("signing", "policy")]
 
 RULE = 'by = ["ann", "bob", "cara"]\ncount = 3\noverride = ["bob"]'
+
+
+async def read_and_confirmed(screen: Screen) -> None:
+    """The call in full lies over the plan, and its end is on the screen."""
+    await screen.until_shown("Read all of it first")
+    await screen.pilot.pause()
+    await screen.press("y")
 
 
 async def test_one_of_three_is_shown_taken_back_and_overridden(
@@ -39,6 +46,7 @@ async def test_one_of_three_is_shown_taken_back_and_overridden(
             assert "bob and cara must approve" in " ".join(screen.text.split())
             screen.app.reading_seconds = 0.0
             await screen.press("y")
+            await read_and_confirmed(screen)
             await screen.until(lambda: "1 more must approve it" in screen.said, "it is not enough")
             await screen.until(lambda: "2 of 3" in screen.text, "two of three")
             await screen.press("W")
@@ -46,6 +54,7 @@ async def test_one_of_three_is_shown_taken_back_and_overridden(
             await screen.until(lambda: "1 of 3" in screen.text, "one of three")
             assert not (workspace / "a.txt").exists()
             await screen.press("O")
+            await read_and_confirmed(screen)
             await screen.until_shown("Why now?")
             await screen.type("it burns")
             await screen.press("enter")
