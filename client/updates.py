@@ -126,9 +126,7 @@ async def _sent(
                     name, message, id=update_id, wait_for_stage=WorkflowUpdateStage.ACCEPTED
                 )
         except (RPCTimeoutOrCancelledError, TimeoutError) as error:
-            task = asyncio.current_task()
-            if task is not None and task.cancelling():  # the SDK reports the caller's own cancellation as a timeout
-                raise asyncio.CancelledError from error
+            _raise_own_cancellation(error)
         except RPCError as error:
             if not _is_crowded(error):
                 raise
@@ -141,14 +139,28 @@ async def _sent(
 
 async def _result(accepted: WorkflowUpdateHandle[Any], patience: float) -> Any:
     """What an accepted update returns, which the plan's history keeps: asked for again while the server is busy."""
-    began, pauses = time.monotonic(), _pauses()
+    busy_since, pauses = time.monotonic(), _pauses()
     while True:
+        asked = time.monotonic()
         try:
             return await accepted.result()
+        except RPCTimeoutOrCancelledError as error:
+            _raise_own_cancellation(error)
         except RPCError as error:
-            if not _is_crowded(error) or time.monotonic() > began + patience:
+            if not _is_crowded(error):
+                raise
+            if time.monotonic() > asked + LONGEST_PAUSE:  # until now the server has listened
+                busy_since = asked = time.monotonic()
+            if asked > busy_since + patience:
                 raise
         await asyncio.sleep(next(pauses))
+
+
+def _raise_own_cancellation(error: Exception) -> None:
+    """Raise CancelledError if this task is being cancelled: the SDK reports that as a timeout of its request."""
+    task = asyncio.current_task()
+    if task is not None and task.cancelling():
+        raise asyncio.CancelledError from error
 
 
 def _is_crowded(error: RPCError) -> bool:

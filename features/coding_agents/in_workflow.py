@@ -34,6 +34,7 @@ from plansurvive.plans.run import DONE, Run, Status
 from plansurvive.plans.run.step_call import digest_of_data
 from plansurvive.workflows.feature import InRun, signal, update
 from plansurvive.workflows.in_steps import InSteps
+from plansurvive.workflows.outcomes import skipped
 
 ANSWER_TIME = timedelta(seconds=10)
 """What the plan has to say whether the agent may spend more, before the turn ends and waits for a person."""
@@ -193,12 +194,22 @@ class OfOne(InRun):
         """Once a turn of the agent has ended, end the commands that it has left running."""
         run = self.execution.run
         session = run.known_part(CodingSession)
-        if session is None or not session.commands:
+        if session is None or not (session.commands or session.permissions):
             return
         last = next((step.id for step in reversed(run.plan.steps) if step.tool == TOOL), "")
         if last and last != session.over and run.steps[last].status in DONE:
             session.over = last
             self._end_commands(session)
+            if run.steps[last].status is Status.FAILED and workflow.patched("coding-agent-lost"):
+                self._withdraw(session)
+
+    def _withdraw(self, session: CodingSession) -> None:
+        """No turn follows: people need not decide what the agent has asked for."""
+        run, now = self.execution.run, workflow.now()
+        for name in [each for each in (*session.permissions, *session.commands) if run.steps[each].awaiting]:
+            self.execution.conclude(
+                name, skipped("the coding agent that asked for it has ended", now, code="CANCELLED")
+            )
 
     def _end_commands(self, session: CodingSession) -> list[str]:
         """Cancel the commands that run; returns their steps."""

@@ -112,6 +112,19 @@ async def test_an_agent_that_dies_and_loads_no_session_is_lost(idle: Plans, scen
     assert len(scene.prompts) == 1
 
 
+async def test_what_a_lost_agent_has_asked_for_is_asked_no_longer(idle: Plans, scene: Scene) -> None:
+    go = idle.workspace / "go"
+    scene.script([{"together": [{"ask": "make test"}, {"until": str(go), "exit": 3}]}], loads=False)
+    async with scene.worker():
+        plan = await idle.start([code()])
+        agent, _ = await asked(plan)
+        go.write_text("")
+        view = await plan.ended()
+        of_agent = await agent.view()
+    assert step(view, "code")["result"]["code"] == "AGENT_LOST"
+    assert (step(of_agent, "p1")["status"], of_agent["pending"]) == ("skipped", [])
+
+
 async def test_a_session_is_resumed_where_the_agent_offers_that(idle: Plans, scene: Scene) -> None:
     scene.script([{"exit": 3}], [{"say": "whole"}], loads=False, resumes=True)
     async with scene.worker():
