@@ -110,6 +110,7 @@ class Session:
     _cost: dict[str, float] = field(default_factory=dict)
     _told_cost: dict[str, float] = field(default_factory=dict)
     _changes: int = 0
+    _reports: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     def on_connect(self, conn: Any) -> None:
         """Called by the library."""
@@ -277,16 +278,17 @@ class Session:
 
     async def report(self) -> None:
         """Report what the agent has done since the last report. Where it may not continue, its turn ends."""
-        tasks, self._tasks = self._tasks, None
-        if tasks is not None:
-            await self.line.tasks(tasks)
-        while self._made or self._tokens > self._told or self._cost != self._told_cost:
-            batch, told, cost = self._made[:REPORTED], self._tokens, self._cost
-            may_continue = await self.line.progress(ReportProgress(calls=batch, tokens=told, cost=cost))
-            del self._made[: len(batch)]
-            self._told, self._told_cost = told, cost
-            if not may_continue:
-                self.held.set()
+        async with self._reports:  # the last one waits for one under way, and neither repeats nor drops what that has
+            tasks, self._tasks = self._tasks, None
+            if tasks is not None:
+                await self.line.tasks(tasks)
+            while self._made or self._tokens > self._told or self._cost != self._told_cost:
+                batch, told, cost = self._made[:REPORTED], self._tokens, self._cost
+                may_continue = await self.line.progress(ReportProgress(calls=batch, tokens=told, cost=cost))
+                del self._made[: len(batch)]
+                self._told, self._told_cost = told, cost
+                if not may_continue:
+                    self.held.set()
 
     def reported(self, command: list[str]) -> Reported:
         """What the agent, which is this command, has said of its spending."""
