@@ -91,15 +91,15 @@ def test_all_our_apps_are_here_and_each_has_a_folder() -> None:
 
 
 def test_a_part_of_an_app_is_asked_for_by_name() -> None:
-    assert part("importers", "document").__name__ == "plansurvive.apps.importers.commands"
+    assert part("importers", "commands").__name__ == "plansurvive.apps.importers.commands"
     with pytest.raises(KeyError):
-        part("nothing", "document")
+        part("nothing", "commands")
 
 
 def test_a_part_of_an_app_that_is_not_there_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(EXTRAS, "importers", ("more", ("no_such_library",)))
     with pytest.raises(AppMissing, match=r"'importers' is not installed; run: .*pip install 'plansurvive\[more\]'"):
-        part("importers", "document")
+        part("importers", "commands")
 
 
 async def test_another_distribution_adds_a_command_by_an_entry_point(environ: dict[str, str], tmp_path: Path) -> None:

@@ -178,7 +178,7 @@ async def people(runs: list[Run]) -> AsyncIterator[None]:
         await asyncio.gather(*working, return_exceptions=True)
 
 
-@pytest.mark.parametrize("number", sampled(range(10), 0, in_ci=1))
+@pytest.mark.parametrize("number", sampled(range(10), 0))
 async def test_nothing_is_done_twice_through_our_tools_whenever_worker_and_agent_are_killed(
     number: int, chaos: Chaos, place: Path
 ) -> None:

@@ -18,7 +18,7 @@ async def test_a_worker_that_polls_is_well(worker: Worker, settings: Settings) -
 
 async def test_a_host_whose_worker_does_not_poll_is_not_well(settings: Settings) -> None:
     for alone in (False, True):
-        assert "no worker of this machine" in str(await trouble(settings, alone=alone))
+        assert "no worker on this machine" in str(await trouble(settings, alone=alone))
 
 
 async def test_without_a_server_a_restart_would_not_mend_anything(environ: dict[str, str]) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from temporalio import workflow
 from temporalio.client import Client
-from temporalio.worker import Worker
+from temporalio.worker import UnsandboxedWorkflowRunner, Worker
 
 from plansurvive.client import runs
 from plansurvive.client.decisions import Choice
@@ -149,7 +149,8 @@ async def test_an_update_is_sent_again_while_a_workflow_task_is_repeated(idle: P
     async def is_repeated() -> bool:
         return (await plan.handle.describe()).raw_description.pending_workflow_task.attempt > 3
 
-    async with Worker(plan.client, task_queue=idle.queue, workflows=[_Other]):
+    other = UnsandboxedWorkflowRunner()
+    async with Worker(plan.client, task_queue=idle.queue, workflows=[_Other], workflow_runner=other):
         await plan.signal("approve", {"stepId": "s0"})
         await until(is_repeated, "the server takes no update of the plan")
         sending = asyncio.create_task(runs.approve(plan.client, plan.id, Choice(step_id="last")))

@@ -111,7 +111,7 @@ async def import_(request: Request) -> Response:
     text = text_of(form, "document").replace("\r\n", "\n")
     try:
         file = pasted(text, Roots.of(service.settings).paths[0])
-        made, texts = part("importers", "document").imported(file), part("importers", "common.plan_text")
+        made, texts = part("importers", "commands").imported(file), part("importers", "common.plan_text")
     except PlanError as error:
         return _choose(request, {"document": text}, error)
     rows = [texts.row(each) for each in made.report.entries]

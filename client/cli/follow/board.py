@@ -90,6 +90,11 @@ def _bar(view: BriefView) -> RenderableType:
     return grid
 
 
+def _what(step: BriefStep, stands: Row) -> str:
+    """How a child plan stands, and what is at work; else what the step is for."""
+    return "  ".join(filter(None, (stands.child, stands.text if step.live else ""))) or stands.text
+
+
 def _rows(steps: Sequence[BriefStep], now: datetime, spare: int) -> RenderableType:
     """One row per step; below a running agent's row its task list, if there is room."""
     table = Table.grid(expand=True, padding=(0, 1))
@@ -106,7 +111,7 @@ def _rows(steps: Sequence[BriefStep], now: datetime, spare: int) -> RenderableTy
             Text(sign, style=style),
             Text(step.id, style=quiet),
             Text(line(step.tool), style="dim"),
-            Text(line(stands.error or stands.child or stands.text), style="red" if stands.error else quiet),
+            Text(line(stands.error or _what(step, stands)), style="red" if stands.error else quiet),
             Text(line(remark(step, stands)), style=style),
         )
         tasks = step.tasks if step.status == "running" else []
