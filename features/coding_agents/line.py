@@ -11,8 +11,6 @@ from typing import Any
 from temporalio.client import Client
 from temporalio.service import RPCError, RPCStatusCode
 
-from plansurvive.client import updates
-from plansurvive.client.errors import PlanClosed, PlanNotFound
 from plansurvive.features.coding_agents.model import (
     MAX_SHOWN,
     Answer,
@@ -111,6 +109,9 @@ class Line:
 
     async def _update(self, name: str, message: Any) -> dict[str, Any]:
         """Send an update, under one id as often as it takes, and wait for its answer. Raises ToolError."""
+        from plansurvive.client import updates  # here: a worker without the folder of the client starts as well
+        from plansurvive.client.errors import PlanClosed, PlanNotFound
+
         data = message.model_dump(mode="json", exclude_defaults=True)
         try:
             return await updates.update(self.client, self.workflow_id, name, data, UPDATE_SECONDS, UPDATE_BYTES)
