@@ -87,6 +87,9 @@ class Watcher:
         self._state, self._looks, self._undo, self._most, self._names = state, Looks(state), undo, most, names
         self._trace, self._lock = trace, threading.Lock()
         self._active: list[Watch] = []
+        """Calls in progress."""
+        self._unrecorded: list[Watch] = []
+        """Those, and calls that have ended but not recorded their changes: `_written` and `_known` are theirs."""
         self._written: dict[tuple[str, str], Mark | None] = {}
         """What file tools left while calls were watched: the mark, None for a file that they deleted."""
         self._known = KnownStates()
@@ -116,7 +119,7 @@ class Watcher:
         """A file tool has finished: its writes are its own, and stored so that later changes can be undone."""
         self._keep(context, context.files_written)
         with self._lock:
-            if not any(watch.root == context.workspace.root for watch in self._active):
+            if not any(watch.root == context.workspace.root for watch in self._unrecorded):
                 return
         for path in context.files_written:
             mark = mark_at(context.workspace, path)
@@ -140,11 +143,12 @@ class Watcher:
             for other in watch.beside:
                 other.beside.append(watch)
             self._active.append(watch)
+            self._unrecorded.append(watch)
         try:
             self._look_before(watch, context, args)
         except BaseException:
             self._leave(watch)
-            under_way.end(watch.lock)
+            self._close(watch)
             raise
         return watch
 
@@ -174,11 +178,19 @@ class Watcher:
             watch.end()
             self._active.remove(watch)
 
+    def _close(self, watch: Watch) -> None:
+        under_way.end(watch.lock)
+        with self._lock:
+            self._unrecorded.remove(watch)
+            if not self._unrecorded:
+                self._written.clear()
+                self._known.forget_earlier()
+
     def _end(self, watch: Watch, context: ToolContext) -> None:
         try:
             self._compare(watch, context)
         finally:
-            under_way.end(watch.lock)
+            self._close(watch)
 
     def _compare(self, watch: Watch, context: ToolContext) -> None:
         self._leave(watch)
@@ -198,12 +210,7 @@ class Watcher:
             found = replace(found, foreign=self._of_strangers(watch, found.foreign, context))
         if found.warning:
             context.warn(found.warning)
-        self._record(watch, after, found, context)
-        with self._lock:
-            if not self._active:
-                self._written.clear()
-                self._known.forget_earlier()
-        return None
+        return self._record(watch, after, found, context)
 
     def _of_strangers(self, watch: Watch, paths: Sequence[str], context: ToolContext) -> list[str]:
         """Those that no step of any worker process with this state directory has changed, as far as is known."""

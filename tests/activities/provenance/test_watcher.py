@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from pathlib import Path
 
 import pytest
+import xxhash
 
 from plansurvive.activities.attempt.environment import ToolEnvironment
 from plansurvive.activities.provenance.scan import MAX_ENTRIES, SKIPPED, look
 from plansurvive.activities.provenance.watcher import MAX_LISTED, Watcher
 from plansurvive.activities.sandbox.sandbox import choose
 from plansurvive.activities.tools.tool import Tool, ToolContext, tool
+from plansurvive.activities.workspace.workspace import Workspace
 from plansurvive.plans.activity_io import Return
 from plansurvive.plans.files.changes import FileChange
 from tests.activities.attempts import Attempts
@@ -195,3 +198,42 @@ def test_looks_see_protected_files(watched: Attempts) -> None:
     found = set(look(str(watched.workspace)).protected)
     assert {".git/hooks", ".git/config", "sub/.env", "AGENTS.md", ".github"} <= found
     assert "plain.py" not in found
+
+
+class LateToRecord(ToolContext):
+    """The context of a call whose changes are recorded only when another call has ended."""
+
+    def __init__(self, attempts: Attempts) -> None:
+        call = attempts.but(step="late").call({})
+        super().__init__(call, Workspace(str(attempts.workspace)), attempts.effects, "run_command", False)
+        self.has_looked, self.other_ended = threading.Event(), threading.Event()
+
+    def warn(self, text: str) -> None:
+        """Called between the look at the workspace and the record, as the call changes a protected file."""
+        super().warn(text)
+        self.has_looked.set()
+        assert self.other_ended.wait(30)
+
+
+async def test_a_call_that_ends_while_another_is_recorded_takes_nothing_from_that_record(
+    attempts: Attempts, watched: Attempts, state_dir: Path
+) -> None:
+    watcher, late, workspace = Watcher(state_dir, trace=False), LateToRecord(attempts), attempts.workspace
+    (workspace / ".git" / "hooks").mkdir(parents=True)
+    tool = attempts.context("write_file")
+
+    async def ending_late() -> None:
+        async with watcher.watching(late, {"command": "echo more >> old"}):
+            (workspace / "old").write_text("old\nmore\n")
+            (workspace / ".git" / "hooks" / "pre-commit").write_text("")
+            (workspace / "theirs").write_text("of a file tool\n")
+            tool.wrote("theirs")
+            watcher.wrote(tool)
+
+    async with watcher.watching(attempts.but(step="other").context("run_command"), {}):
+        ending = asyncio.create_task(ending_late())
+        assert await asyncio.to_thread(late.has_looked.wait, 30)
+    late.other_ended.set()
+    await ending
+    found = changes(watched.but(site=ToolEnvironment(watcher=watcher)), late.call.key)
+    assert ("theirs" in found, found["old"].before) == (False, xxhash.xxh3_128_hexdigest(b"old\n"))
