@@ -11,6 +11,7 @@ from temporalio.exceptions import ApplicationError
 from plansurvive.client import runs
 from plansurvive.client.feature import views_of_features
 from plansurvive.client.runs import Choice
+from plansurvive.features.cache.commands import why_of
 from plansurvive.features.outputs.attempts import Attempts
 from plansurvive.plans.errors import Refused
 from plansurvive.plans.views.models.card import Card
@@ -66,6 +67,9 @@ async def test_what_the_child_plans_of_all_items_ask_is_decided_by_one_pattern(p
     so_far = await runs.summary(plans.client, plan.id)
     commands = [each.command for each in next_actions(so_far, views=views_of_features())]
     assert f"plan approve {so_far.plan_id} 'each[*].kid/go'" in commands
+    why = (await why_of(plans.client, plan.id, "each")).text
+    for path in ("each[a].kid/go", "each[b/c].kid/go"):
+        assert f"it awaits approval: plan approve {so_far.plan_id} '{path}'" in why
     choice = Choice(step_id="each[*].kid/go", by="ann")
     with pytest.raises(Refused, match="runs no plan"):
         await runs.decide_all(plans.client, plan.id, Choice(step_id="each[*].k/go"), approved=True)
