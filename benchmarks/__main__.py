@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
+import signal
 import sys
 from pathlib import Path
 
@@ -84,6 +85,7 @@ async def measured(bench: Bench, names: list[str]) -> list[Table]:
 def main() -> int:
     """Run the measurements that the flags select; returns the exit code."""
     flags = _parser().parse_args()
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # servers and workers of the measurement end as well
     bench = Bench(repeats=flags.repeats, quick=flags.quick, say=lambda line: print(line, file=sys.stderr, flush=True))
     tables = asyncio.run(measured(bench, flags.only or list(MEASUREMENTS)))
     if flags.json:
