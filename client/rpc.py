@@ -31,6 +31,7 @@ from plansurvive.plans.errors import PlanError
 from plansurvive.runtime.conversion.query_failures import THINKING, reason
 from plansurvive.runtime.errors import NotConnected
 from plansurvive.runtime.task_queues import listeners
+from plansurvive.runtime.updates import UNSERVED_SECONDS
 
 if TYPE_CHECKING:
     from plansurvive.plans.views.models import View
@@ -41,8 +42,6 @@ RPC_TIMEOUT = timedelta(seconds=10)
 """Deadline of a single RPC."""
 QUERY_SECONDS = 2.0, 8.0
 """Deadline of the first query attempt and of the later ones: a slow worker may be replaying a long history."""
-UNSERVED_SECONDS = 5.0
-"""Seconds before the absence of workers is an error: after a server restart they need a moment to reconnect."""
 PATIENCE = 30.0
 """Seconds a plan may take to answer while a worker polls its queue."""
 

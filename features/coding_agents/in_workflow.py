@@ -51,8 +51,8 @@ class OfOne(InRun):
 
     @update("coding_session", ReportSession, "Sent by a turn of a coding agent: it begins, or has a session.")
     async def coding_session(self, message: ReportSession) -> dict[str, Any]:
-        """Sent by a turn of a coding agent as it begins: returns `{session, sent, process, decided}`; and before it
-        sends the request, with the `session` that the agent has named, and whether it `loads` sessions.
+        """Sent by a turn of a coding agent as it begins: returns `{session, sent, arrived, process, decided}`; and
+        before it sends the request, with the `session` that the agent has named, and whether it `loads` sessions.
         """
         session = self._session()
         if message.session:
@@ -64,7 +64,8 @@ class OfOne(InRun):
             await workflow.wait_condition(lambda: all(run.steps[name].status in DONE for name in running))
         decided = _decided(self.execution.run, session) if session.sent else []
         return {
-            "session": session.session, "sent": session.sent, "process": session.processes, "decided": decided
+            "session": session.session, "sent": session.sent, "arrived": session.arrived,
+            "process": session.processes, "decided": decided,
         }  # fmt: skip
 
     @update(
@@ -79,6 +80,7 @@ class OfOne(InRun):
         decision about the same call that the agent has not been given counts at once.
         """
         session, run = self._session(), self.execution.run
+        session.arrived = True
         if self._is_full(session):
             return {"answer": "held", "stepId": ""}
         digest = digest_of_data(message.model_dump(mode="json", exclude={"hold"}))
@@ -110,6 +112,7 @@ class OfOne(InRun):
         `large` or `problem`), `denied`, `unanswered`, or `held` where no person has decided for `hold` seconds.
         """
         session, run = self._session(), self.execution.run
+        session.arrived = True
         if not message.step_id and self._is_full(session):
             return {"answer": "held", "stepId": ""}
         step_id = message.step_id or self._commanded(message)
@@ -158,6 +161,7 @@ class OfOne(InRun):
         session has taken and cost. Returns `{go: true}`, or false where the plan's budget does not let it continue now.
         """
         session = self._session()
+        session.arrived = True
         session.made += message.calls
         if message.tokens > session.tokens:
             session.tokens, session.spending = message.tokens, ""
@@ -175,6 +179,7 @@ class OfOne(InRun):
     def coding_tasks(self, message: ReportTasks) -> None:
         """Sent by a turn of a coding agent: its list of tasks, those that are done first."""
         session = self._session()
+        session.arrived = True
         session.tasks, session.done = [text[:2_000] or "-" for text in message.tasks], message.done
         self.execution.wake()
 

@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any
 
-from temporalio.client import Client
+from temporalio.client import Client, WorkflowUpdateFailedError
+from temporalio.exceptions import ApplicationError
 from temporalio.service import RPCError, RPCStatusCode
 
 from plansurvive.features.coding_agents.model import (
@@ -22,7 +23,9 @@ from plansurvive.features.coding_agents.model import (
     ReportTasks,
     RunCommand,
 )
-from plansurvive.plans.errors import PlanError, Refused, ToolError
+from plansurvive.plans.errors import Refused, ToolError
+from plansurvive.plans.execution.messages import check_size
+from plansurvive.runtime import updates
 
 PATIENCE = timedelta(seconds=10)
 UPDATE_SECONDS, UPDATE_BYTES = 600.0, 4 * MAX_SHOWN
@@ -38,6 +41,9 @@ class State:
 
     session: str
     sent: bool
+    """The request was sent, or may have been."""
+    arrived: bool
+    """It was."""
     process: int
     decided: list[str]
     """What was decided that the agent has not been told, in sentences."""
@@ -57,7 +63,8 @@ class Line:
         """A process begins. Raises ToolError."""
         found = await self._update("coding_session", ReportSession())
         self.process = int(found["process"])
-        return State(found["session"], bool(found["sent"]), self.process, list(found["decided"]))
+        sent, arrived = bool(found["sent"]), bool(found.get("arrived", True))
+        return State(found["session"], sent, arrived, self.process, list(found["decided"]))
 
     async def report(self, session: str, *, loads: bool) -> None:
         """The agent has named its session, and the request is about to be sent."""
@@ -109,15 +116,22 @@ class Line:
 
     async def _update(self, name: str, message: Any) -> dict[str, Any]:
         """Send an update, under one id as often as it takes, and wait for its answer. Raises ToolError."""
-        from plansurvive.client import updates  # here: a worker without the folder of the client starts as well
-        from plansurvive.client.errors import PlanClosed, PlanNotFound
-
         data = message.model_dump(mode="json", exclude_defaults=True)
+
+        async def why_not(_: str, *, is_late: bool) -> ToolError | None:
+            text = f"its workflow has not taken '{name}' within {UPDATE_SECONDS:g} s"
+            return ToolError("AGENT_LOST", text, retryable=True) if is_late else None
+
         try:
-            return await updates.update(self.client, self.workflow_id, name, data, UPDATE_SECONDS, UPDATE_BYTES)
-        except PlanError as error:
-            lasts = isinstance(error, (PlanClosed, PlanNotFound, Refused))
-            text = f"its workflow does not take '{name}': {error.message}"
+            check_size(data, UPDATE_BYTES)
+            return await updates.send(self.client, self.workflow_id, name, data, UPDATE_SECONDS, why_not)
+        except RPCError as error:
+            raise _unreachable(error) from None
+        except Refused as error:
+            raise ToolError(error.code, error.message) from None
+        except WorkflowUpdateFailedError as error:
+            why, lasts = error.cause, isinstance(error.cause, ApplicationError)
+            text = f"its workflow does not take '{name}': {getattr(why, 'message', why)}"
             raise ToolError("AGENT_LOST", text, retryable=not lasts) from None
 
 

@@ -60,6 +60,7 @@ class CodingSession(Part):
     session: str = Field(default="", description="The id of the session, once the agent has named it.")
     loads: bool = Field(default=False, description="The agent can load a session in another process.")
     sent: bool = Field(default=False, description="The request was sent, or may have been.")
+    arrived: bool = Field(default=False, description="It was: the agent has done something since.")
     processes: int = Field(default=0, description="Processes of the agent so far.")
     permissions: dict[str, Permission] = Field(default_factory=dict, description="By step of the agent's workflow.")
     approval: ApprovalRule | None = Field(default=None, description="Of the plan's step: for its permissions.")

@@ -41,7 +41,8 @@ class CodingAgents(ChildAgents):
         if before is None or known is None or not known.loads or not asks_the_same(before.order, order):
             return None
         agent = AgentRun.of(order, name, Options())
-        agent.run.keep(CodingSession(session=known.session, loads=True, sent=known.sent, paid=known.paid))
+        kept = {"session": known.session, "sent": known.sent, "arrived": known.arrived, "paid": known.paid}
+        agent.run.keep(CodingSession(loads=True, **kept))
         return agent
 
 

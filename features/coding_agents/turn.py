@@ -1,7 +1,8 @@
 """One turn of a coding agent: an attempt of the tool `coding_agent` in the agent's workflow, which owns its process.
 
 The order matters: the session is reported before the request is sent. Killed before that, the next attempt begins a new
-session; killed after it, it loads the session and asks the agent to continue, and the request is not sent again.
+session; killed after it, it loads the session and asks the agent to continue, and the request is not sent again. An
+agent that has done nothing yet is asked to continue with the request in the same text, as it may not have arrived.
 """
 
 from __future__ import annotations
@@ -50,6 +51,8 @@ ANSWERS = 3
 TEXT_CHARACTERS = 20_000
 """Of the agent's text in the value, from its end; all of it is in `plan logs`."""
 CONTINUE = "Continue the interrupted request."
+IF_LOST = "If it has not reached you, this is it; begin with it then:"
+"""To an agent that has done nothing yet: its process may have been killed before the request was sent."""
 T = TypeVar("T")
 
 
@@ -194,12 +197,14 @@ async def _worked(
     if not loads:
         session.hold = None  # its process is all that knows the session: it is held as long as the step may take
     name = await _in_time(turn, _opened(turn, connection, session, state, way))
-    text = "\n\n".join([CONTINUE, *state.decided]) if state.sent else str(args["prompt"])
-    schema = args.get("schema")
-    if schema and not state.sent:
+    schema, text = args.get("schema"), str(args["prompt"])
+    if schema:
         text += (
             f"\n\nThe final answer must be JSON that conforms to this schema, and nothing else:\n{json.dumps(schema)}"
         )
+    if state.sent:
+        again = CONTINUE if state.arrived else f"{CONTINUE} {IF_LOST}\n\n{text}"
+        text = "\n\n".join([again, *state.decided])
     await turn.line.report(name, loads=loads)
     turn.context.fault("coding_agent_sending")
     for _ in range(ANSWERS):

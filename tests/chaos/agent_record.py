@@ -12,6 +12,9 @@ from dataclasses import dataclass
 from typing import Any
 
 REQUEST = "Fix the test."
+CONTINUE = "Continue the interrupted request."
+LATE = f"{CONTINUE} If it has not reached you, this is it; begin with it then:\n\n{REQUEST}"
+"""What an agent is sent whose process may have been killed before it had the request."""
 ASKS = "coding_agent.execute"
 LOST = ("OUTCOME_UNKNOWN", "WORKER_LOST", "CANCELLED")
 """How a command ends that was killed with its worker, or with the process that wanted it."""
@@ -59,9 +62,9 @@ class Record:
 def request_is_sent_once(record: Record) -> Iterator[str]:
     """Then continuations follow, in the same session."""
     texts = [text for _, text in record.prompts]
-    if Counter(record.prompts)[(record.prompts[0][0], REQUEST)] != 1 or texts[0] != REQUEST:
+    if texts.count(REQUEST) > 1 or not (texts[0] == REQUEST or texts[0].startswith(LATE)):
         yield f"the request was not sent first, and once: {texts}"
-    if any(not text.startswith("Continue the interrupted request.") for text in texts[1:]):
+    if any(not text.startswith(CONTINUE) for text in texts[1:]):
         yield f"after the request there is more than continuations: {texts}"
     if len({session for session, _ in record.prompts}) != 1:
         yield f"it worked in more than one session: {record.prompts}"

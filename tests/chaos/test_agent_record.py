@@ -9,9 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.chaos.agent_record import ASKS, REQUEST, Record, findings
-
-CONTINUE = "Continue the interrupted request."
+from tests.chaos.agent_record import ASKS, CONTINUE, LATE, REQUEST, Record, findings
 
 
 def prompt(text: str, session: str = "s") -> dict[str, Any]:
@@ -70,6 +68,9 @@ def with_step(changed: dict[str, Any]) -> Record:
 
 WRONG: dict[str, tuple[str, Callable[[], Record]]] = {
     "the request is sent again": ("request_is_sent_once", lambda: with_transcript(prompt(REQUEST))),
+    "the request never comes": (
+        "request_is_sent_once", lambda: replace(GOOD, transcript=[prompt(CONTINUE), *GOOD.transcript[1:]])
+    ),
     "another request follows": ("request_is_sent_once", lambda: with_transcript(prompt("Do more."))),
     "a second session": ("request_is_sent_once", lambda: with_transcript(prompt(CONTINUE, "t"))),
     "a command runs twice": ("commands_run_once", lambda: replace(GOOD, lines=["one", "one", "two"])),
@@ -102,8 +103,9 @@ WRONG: dict[str, tuple[str, Callable[[], Record]]] = {
 }  # fmt: skip
 
 
-def test_a_good_record_has_no_findings() -> None:
-    assert findings(GOOD) == []
+@pytest.mark.parametrize("request_text", [REQUEST, LATE])
+def test_a_good_record_has_no_findings(request_text: str) -> None:
+    assert findings(replace(GOOD, transcript=[prompt(request_text), *GOOD.transcript[1:]])) == []
 
 
 @pytest.mark.parametrize("wrong", WRONG)

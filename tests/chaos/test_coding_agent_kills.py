@@ -21,7 +21,7 @@ from temporalio.service import RPCError
 
 from tests.chaos.agent_record import Record, findings
 from tests.chaos.conftest import KILLS, Chaos
-from tests.features.coding_agents.scene import PROGRAM, Scene, agent_of, asked, code
+from tests.features.coding_agents.scene import AGAIN, PROGRAM, Scene, agent_of, asked, code, whole_lines
 from tests.features.tool_servers.real.real import installed_packages, node_program
 from tests.kit.driving import Started, step
 from tests.kit.waiting import until
@@ -164,10 +164,11 @@ async def people(runs: list[Run]) -> AsyncIterator[None]:
     """Within the block what the agents ask for is decided, but for the runs that wait."""
 
     async def at_work(run: Run) -> None:
+        async def undecided() -> list[dict[str, Any]]:
+            return [] if run.waits else await run.open()
+
         while True:
-            if not run.waits:
-                await run.decide(await run.open())
-            await asyncio.sleep(1.5)
+            await run.decide(await until(undecided, "it asks", patience=CEILING.total_seconds(), every=0.5))
 
     working = [asyncio.create_task(at_work(run)) for run in runs]
     try:
@@ -206,8 +207,13 @@ async def one_kill(chaos: Chaos, runs: list[Run], size: int, victim: str, chance
     await until(lambda: at.has_come_to(size), "so far", patience=CEILING.total_seconds())
     at.waits = chance.random() < 0.5
     items: list[dict[str, Any]] = []
-    while at.waits and not (items := await at.open()) and not await at.is_over():
-        await asyncio.sleep(0.2)
+
+    async def asks() -> bool:
+        nonlocal items
+        return bool(items := await at.open()) or await at.is_over()
+
+    if at.waits:
+        await until(asks, "it waits for a person", patience=CEILING.total_seconds(), every=0.2)
     if victim != "worker":
         for run in runs:
             if run is at or chance.random() < 0.4:
@@ -290,8 +296,7 @@ async def test_the_example_agent_for_javascript_is_sent_its_request_once_and_is_
 
 def received(run: Run) -> list[dict[str, Any]]:
     """What an agent was sent."""
-    path = run.scene.home / "received.jsonl"
-    return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+    return whole_lines(run.scene.home / "received.jsonl")
 
 
 @pytest.mark.sampled
@@ -312,7 +317,7 @@ async def test_the_request_is_sent_once_however_often_worker_and_agent_are_kille
     go.write_text("")
     view = await plan.ended()
     assert step(view, "code")["result"]["value"]["text"] == "done"
-    assert scene.prompts == ["Fix the test.", *["Continue the interrupted request."] * KILLS]
+    assert scene.prompts == ["Fix the test.", *[AGAIN] * KILLS]
     assert {each["sessionId"] for each in scene.log("session/prompt")} == {"session-1"}
     assert len(scene.log("session/new")) == 1
 

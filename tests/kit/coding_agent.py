@@ -3,9 +3,9 @@
     python -I -S coding_agent.py SCRIPT
 
 SCRIPT is JSON: `{"loads": true, "prompts": [[ACTION, ...], ...]}`, the actions for each request of a session, the last
-list for all further ones; with `"continues": true` it continues the first one with the action that it was at. What it
-receives is added to `log.jsonl` in its home directory, where its sessions are kept, too. It imports nothing of ours and
-no library, as any program could be at the other end.
+list for all further ones; with `"continues": true` it continues the first one with the action that it was at. With
+`"dies": METHOD` it dies once it has answered that. What it receives is added to `log.jsonl` in its home, where
+its sessions are kept, too. It imports nothing of ours and no library, as any program could be at the other end.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ class Agent:
             if self.script.get("login"):
                 return self.send({"id": number, "error": {"code": -32000, "message": "Authentication required"}})
             name = f"session-{len(list(HOME.glob('session-*'))) + 1}"
-            (HOME / f"{name}.json").write_text("0")
+            keep(HOME / f"{name}.json", "0")
             result = {"sessionId": name}
         elif method == "session/resume":
             result = {}
@@ -93,13 +93,16 @@ class Agent:
             result = {}
         else:
             return self.send({"id": number, "error": {"code": -32601, "message": "Method not found"}})
-        return self.send({"id": number, "result": result})
+        self.send({"id": number, "result": result})
+        if self.script.get("dies") == method:
+            os._exit(3)
+        return None
 
     def prompted(self, number: int, params: dict[str, Any]) -> None:
         session = params["sessionId"]
         kept = HOME / f"{session}.json"
         count = int(kept.read_text())
-        kept.write_text(str(count + 1))
+        keep(kept, str(count + 1))
         prompts = self.script["prompts"]
         result: dict[str, Any] = {"stopReason": "end_turn"}
         at = HOME / f"{session}.at"
@@ -107,7 +110,7 @@ class Agent:
             if self.script.get("continues"):
                 while (next_one := int(at.read_text()) if at.exists() else 0) < len(prompts[0]):
                     self.act(session, prompts[0][next_one], result)
-                    at.write_text(str(next_one + 1))
+                    keep(at, str(next_one + 1))
             else:
                 for action in prompts[min(count, len(prompts) - 1)]:
                     self.act(session, action, result)
@@ -225,9 +228,16 @@ def reached(host: str) -> str:
         return way.recv(4_096).decode().partition("\r\n")[0]
 
 
+def keep(path: Path, text: str) -> None:
+    """Write it whole or not at all, whenever this process is killed."""
+    new = path.with_suffix(".new")
+    new.write_text(text)
+    new.replace(path)
+
+
 def log(entry: dict[str, Any]) -> None:
-    with (HOME / "log.jsonl").open("a") as file:
-        file.write(json.dumps(entry) + "\n")
+    with (HOME / "log.jsonl").open("ab", buffering=0) as file:
+        file.write((json.dumps(entry) + "\n").encode())
 
 
 if __name__ == "__main__":

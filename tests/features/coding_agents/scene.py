@@ -13,11 +13,14 @@ from typing import Any
 from temporalio.client import Client
 
 from plansurvive.activities.tools.registry import load_tools
+from plansurvive.features.coding_agents.turn import CONTINUE, IF_LOST
 from plansurvive.features.worker_features import features_of_worker
 from plansurvive.runtime.settings import Settings
 from plansurvive.worker import build
 from tests.kit.driving import Started, View
 
+AGAIN = f"{CONTINUE} {IF_LOST}\n\nFix the test."
+"""What an agent is sent that was sent the request, and has done nothing since that its workflow knows."""
 PROGRAM = Path(__file__).parents[2] / "kit" / "coding_agent.py"
 
 
@@ -52,8 +55,7 @@ class Scene:
 
     def log(self, method: str = "") -> list[dict[str, Any]]:
         """What the agent has received; of one method, its parameters."""
-        path = self.home / "log.jsonl"
-        entries = [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+        entries = whole_lines(self.home / "log.jsonl")
         return [each["params"] for each in entries if each.get("method") == method] if method else entries
 
     @property
@@ -73,6 +75,12 @@ class Scene:
         tools, features = load_tools(()), features_of_worker(self.client, settings)
         async with features.running(tools, print), build(self.client, settings, tools, indexed=True, features=features):
             yield
+
+
+def whole_lines(path: Path) -> list[dict[str, Any]]:
+    """The lines of JSON in a file that an agent is adding to, without one that is not whole yet."""
+    lines = path.read_text().splitlines(keepends=True) if path.exists() else []
+    return [json.loads(line) for line in lines if line.endswith("\n")]
 
 
 def code(prompt: str = "Fix the test.", **more: Any) -> dict[str, Any]:

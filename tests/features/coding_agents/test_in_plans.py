@@ -12,7 +12,7 @@ from plansurvive.plans.activity_io import STDOUT
 from plansurvive.plans.errors import Refused
 from plansurvive.runtime.connect import storage_of
 from plansurvive.runtime.value_store import ValueStore
-from tests.features.coding_agents.scene import Scene, agent_of, asked, code
+from tests.features.coding_agents.scene import AGAIN, Scene, agent_of, asked, code
 from tests.kit.driving import Plans, Started, step
 from tests.kit.lacking import require_sandbox
 
@@ -99,7 +99,17 @@ async def test_an_agent_that_dies_is_started_again_in_its_session_and_not_sent_t
     async with scene.worker():
         view = await (await idle.start([code()])).ended()
     assert step(view, "code")["result"]["value"]["text"] == "whole"
-    assert scene.prompts == ["Fix the test.", "Continue the interrupted request."]
+    assert scene.prompts == ["Fix the test.", AGAIN]
+
+
+async def test_an_agent_that_dies_before_its_request_has_arrived_gets_it_with_the_next_process(
+    idle: Plans, scene: Scene
+) -> None:
+    scene.script([{"say": "whole"}], dies="session/new")
+    async with scene.worker():
+        view = await (await idle.start([code()])).ended()
+    assert step(view, "code")["result"]["value"]["text"] == "whole"
+    assert scene.prompts == [AGAIN]
 
 
 async def test_an_agent_that_dies_and_loads_no_session_is_lost(idle: Plans, scene: Scene) -> None:

@@ -54,10 +54,14 @@ def session(workspace: Path, state_dir: Path, line: SlowLine) -> Session:
     return Session("scripted", attempts.context(), line, None, has_network=False, say=lambda _: None)
 
 
-async def ended_during_a_report(session: Session, line: SlowLine) -> None:
-    """A report is under way when the turn ends, which reports the rest, and stops those that are made regularly."""
+async def ended_during_a_report(session: Session, line: SlowLine, *meanwhile: str) -> None:
+    """A report is under way when the agent makes these calls and the turn ends, which reports the rest and stops the
+    reports that are made regularly.
+    """
     regular = asyncio.create_task(session.report())
     await line.under_way.wait()
+    for title in meanwhile:
+        await made(session, title)
     last = asyncio.create_task(session.report())
     await asyncio.sleep(0)
     line.arrives.set()
@@ -76,13 +80,7 @@ async def test_calls_that_are_on_their_way_when_the_turn_ends_are_reported_once(
     session: Session, line: SlowLine
 ) -> None:
     await made(session, "first")
-    regular = asyncio.create_task(session.report())
-    await line.under_way.wait()
-    await made(session, "second")
-    last = asyncio.create_task(session.report())
-    await asyncio.sleep(0)
-    line.arrives.set()
-    await asyncio.gather(regular, last)
+    await ended_during_a_report(session, line, "second")
     assert [call.title for report in line.arrived for call in report.calls] == ["first", "second"]
 
 
