@@ -33,7 +33,8 @@ def merge_tool(root: Path) -> Tool:
         In a worktree it merges into that: files in conflict get marks around their versions, to be resolved by steps.
 
         Args:
-            steps: Their ids, in the order in which they are merged; a loop's id means all its items.
+            steps: Their ids, in the order in which they are merged; a loop's id means all its items,
+                and inside a loop the id of a step that of the same item.
             into: The branch; default: the one that is checked out in the workspace.
             strategy: rebase gives one commit a step on the branch, merge a merge commit for each.
 

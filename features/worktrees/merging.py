@@ -83,7 +83,7 @@ def merge(
 
     def make(git: Git, repository: Repository, into: str, old: str) -> list[str]:
         commits: list[str] = []
-        for tree in _chosen(trees, repository, workspace, call.plan, steps):
+        for tree in _chosen(trees, repository, workspace, call, steps):
             what = f"the work of step '{line(tree.record.tree)}'"
             way = f"git merge {short(tree.record.branch)} in the workspace lets a person resolve it"
             merging = Merging(git, into, what, way, chosen)
@@ -112,7 +112,7 @@ def bring(
             text = f"the worktree of '{line(record.tree)}' has changes that are in no commit, of a step that failed"
             raise ToolError(DIRTY, f"{text}; run that step again first, or take them back in {line(tree.path)}")
         commits, marks, last = list[str](), list[str](), record.tip
-        for other in _chosen(trees, repository, record.workspace, order.plan, steps):
+        for other in _chosen(trees, repository, record.workspace, call, steps):
             merging = Merging(git, short(record.branch), other.record.tree, marks=marks)
             joined = _joined(merging, repository, other, last, call, strategy)
             last = joined[-1] if joined else last
@@ -202,11 +202,11 @@ def _begun(folder: Path, key: str) -> Merged | None:
     return None
 
 
-def _chosen(trees: Trees, repository: Repository, workspace: str, plan: str, steps: Sequence[str]) -> list[Tree]:
+def _chosen(trees: Trees, repository: Repository, workspace: str, call: Call, steps: Sequence[str]) -> list[Tree]:
     """The worktrees of the steps, each once, at the commit that the plan left it at."""
     found: dict[Path, Tree] = {}
     for step in steps:
-        own = [each for each in trees.of_step(plan, step) if each.record.workspace == workspace]
+        own = [each for each in trees.named(call.plan, step, call.step) if each.record.workspace == workspace]
         if not own:
             text = f"step '{line(step)}' has no worktree on this machine"
             raise ToolError(MISSING, f"{text}; name steps with `worktree: true` that have run: plan worktrees")

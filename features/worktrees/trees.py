@@ -27,7 +27,7 @@ from plansurvive.features.worktrees.model import WorktreeNote, WorktreeOrder
 from plansurvive.features.worktrees.repository import Repository
 from plansurvive.plans.directory import DirectoryIdentity
 from plansurvive.plans.errors import ToolError
-from plansurvive.plans.flow.ids import slug
+from plansurvive.plans.flow.ids import around, slug
 from plansurvive.plans.model import Value
 from plansurvive.plans.text.safe_text import line
 from plansurvive.runtime.base import wait
@@ -164,6 +164,14 @@ class Trees:
             name = tree.record.tree
             if tree.record.plan == plan and (name == step or name.startswith(f"{step}[") or _is_in(step, name)):
                 yield tree
+
+    def named(self, plan: str, step: str, caller: str) -> list[Tree]:
+        """As `of_step`, of a name that the step `caller` gives: the next one of that name, as in references."""
+        for outer in around(caller):
+            name = f"{outer}.{step}"
+            if own := [each for each in self.of_step(plan, name) if not _is_in(name, each.record.tree)]:
+                return own
+        return list(self.of_step(plan, step))
 
     def remove(self, tree: Tree) -> None:
         """Remove the files of a worktree, and with the last one of a plan those of its merges; its branch stays.

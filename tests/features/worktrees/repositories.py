@@ -65,11 +65,13 @@ class Site:
         call = here.call(args)
         return await here.run(tool, call.model_copy(update={"parts": {"worktrees": order.model_dump(by_alias=True)}}))
 
-    async def merge(self, tool: Tool, /, *, chosen: Sequence[Choice] = (), plan: str = "p", **args: Any) -> Return:
+    async def merge(
+        self, tool: Tool, /, *, chosen: Sequence[Choice] = (), plan: str = "p", step: str = "s", **args: Any
+    ) -> Return:
         """What a call gave back that was made in the workspace. `chosen`: what people chose about conflicts before."""
         here, order = self._here(), WorktreeOrder(plan=plan, chosen=list(chosen))
-        call = here.call(args)
-        return await here.run(tool, call.model_copy(update={"parts": {"worktrees": order.model_dump(by_alias=True)}}))
+        parts = {"worktrees": order.model_dump(by_alias=True)}
+        return await here.run(tool, here.call(args).model_copy(update={"step_id": step, "parts": parts}))
 
     def _here(self) -> Attempts:
         layer = InTree(self.trees, DEFAULT, frozenset())

@@ -259,6 +259,15 @@ async def test_the_items_of_a_loop_are_merged_by_its_id(site: Site) -> None:
     assert {"x.txt", "y.txt"} <= set(os.listdir(site.workspace))  # noqa: PTH208
 
 
+async def test_inside_a_loop_a_name_means_the_step_of_the_same_item(site: Site) -> None:
+    for name in ("each[x].code", "each[y].code", "code"):
+        await site.run(name, "write_file", path=f"{name[5:6] or 0}.txt", content=name)
+    await site.merge(merge_tool(site.root), step="each[x].merge", steps=["code"])
+    assert site.log("main") == ["Do each[x].code", "first"]
+    await site.merge(merge_tool(site.root), step="other[x].merge", steps=["code", "each"])
+    assert sorted(site.log("main")[:2]) == ["Do code", "Do each[y].code"]
+
+
 async def test_a_merged_commit_keeps_its_author(two: Site) -> None:
     git(two.workspace, "config", "user.name", "Ann")
     await change(two, "hers", "x", path="c.txt")
