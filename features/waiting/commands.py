@@ -12,7 +12,8 @@ from plansurvive.client.cli.terminal import output, session
 from plansurvive.client.cli.terminal.options import AsJson, By, Digest, Id, Step
 from plansurvive.client.cli.terminal.session import Connected, author
 from plansurvive.client.forms.question import Form
-from plansurvive.client.ids import plan_id
+from plansurvive.client.ids import plan_id, recorded_id
+from plansurvive.client.rpc import ask_view
 from plansurvive.client.verbs import runs
 from plansurvive.features.waiting.language import name_problem
 from plansurvive.features.waiting.messages import KEPT
@@ -21,8 +22,10 @@ from plansurvive.plans.definition.plain_words import json_problem
 from plansurvive.plans.definition.questions import ASK, value_of
 from plansurvive.plans.errors import PlanError, Refused
 from plansurvive.plans.text.safe_text import line, quoted
-from plansurvive.plans.views.models import CallView
+from plansurvive.plans.views.models import BriefView, CallView
+from plansurvive.plans.views.queries import BRIEF
 from plansurvive.plans.views.steps.call_text import call_rows
+from plansurvive.plans.views.summary import AskedStep
 
 NAMED = 5
 """Steps that wait for other events, named one by one."""
@@ -100,10 +103,26 @@ async def _event(here: Connected, plan: str, name: str, data: Any, by: str) -> s
     """Send an event; one that no step waits for may be misspelt, so those that steps wait for are named."""
     sentence = await runs.event(here.client, plan, name, data, by=by)
     if sentence.endswith(KEPT):
-        asks = [each for each in (await runs.summary(here.client, plan)).asks if each.kind == "event" and each.event]
+        asks = await _waiting(here, plan)
         waits = ", ".join(f"'{line(each.step_id)}' waits for {quoted(each.event)}" for each in asks[:NAMED])
         output.say(f"No step waits for this event now{f'; {waits}' if waits else ''}.")
+        for path, child in await _running_below(here, plan):
+            for each in (await _waiting(here, child))[:NAMED]:
+                words = f"In the child plan of '{line(path)}', step '{line(each.step_id)}' waits for an event:"
+                output.say(f"{words} plan event {line(child)} {quoted(each.event)}")
     return sentence
+
+
+async def _waiting(here: Connected, plan: str) -> list[AskedStep]:
+    return [each for each in (await runs.summary(here.client, plan)).asks if each.kind == "event" and each.event]
+
+
+async def _running_below(here: Connected, plan: str) -> list[tuple[str, str]]:
+    """Some child plans that run, with the paths of their steps: each waits for events of its own."""
+    view = await ask_view(here.client, plan, BriefView, "plan", BRIEF)
+    steps = [each for step in view.steps for each in (step, *step.instances) if each.child]
+    running = [(each.id, each.child.plan_id) for each in steps if each.child and each.child.status == "running"]
+    return [(path, name) for path, child in running[:NAMED] if (name := recorded_id(child))]
 
 
 def _report(plan: str, sentence: str, as_json: bool, **found: Any) -> None:

@@ -86,6 +86,27 @@ async def test_questions_are_listed_and_answered_and_events_are_sent_by_command(
     assert (workspace / "note.txt").read_text() == "7 red 9"
 
 
+async def test_an_event_for_a_child_plan_is_sent_to_the_child_which_is_named(
+    environ: Environ, worker: Worker, tmp_path: Path
+) -> None:
+    paid = {"id": "paid", "tool": "wait_for", "args": {"event": "order.paid"}}
+    steps = [{"id": "kid", "tool": "plan", "args": {"steps": [paid]}}]
+    await plan(environ, "start", written(tmp_path / "plan.json", {"steps": steps}), "--id", "above")
+
+    async def waits() -> bool:
+        shown = await plan(environ, "show", "above-kid", "--json")
+        return not shown.code and shown.json["steps"][0].get("awaiting") == "event"
+
+    await until(waits, "the step of the child plan waits")
+    kept = await plan(environ, "event", "above", "order.paid")
+    assert kept.err == (
+        "No step waits for this event now.\nIn the child plan of 'kid', step 'paid' waits for an event: "
+        "plan event above-kid order.paid\n"
+    )
+    assert (await plan(environ, "event", "above-kid", "order.paid")).code == 0
+    assert (await plan(environ, "watch", "above")).code == 0
+
+
 @pytest.mark.slow
 @pytest.mark.sampled
 async def test_the_board_asks_with_a_form_until_the_answer_fits(
