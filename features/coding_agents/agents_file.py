@@ -13,6 +13,7 @@ only where they are; errors name the file and the key, never a value.
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -34,6 +35,8 @@ FILE = "agents.toml"
 """Name of the file in the state directory, unless PLANS_AGENTS names another."""
 SETTING = "PLANS_AGENTS"
 MAX_AGENTS = 50
+SESSION = "{session}"
+"""What stands for a session's id in `open`."""
 
 Name = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_-]{0,39}$")]
 Variable = Annotated[str, StringConstraints(pattern=r"^[A-Za-z_][A-Za-z0-9_]{0,199}$")]
@@ -58,6 +61,9 @@ class CodingAgent(Value):
     )
     approve: Literal["never", "always"] = Field(default="always", description="Whether a step of it asks first.")
     read: list[Text] = Field(default_factory=list, max_length=100, description="Further paths that it may read.")
+    open: list[Text] = Field(
+        default_factory=list, max_length=200, description="Opens a session in a terminal; `{session}` is its id."
+    )
 
     @property
     def problems(self) -> list[str]:
@@ -69,12 +75,19 @@ class CodingAgent(Value):
                 f"env.{name}: write where the value is, `env:NAME`, not the value itself"
                 for name, value in self.env.items()
             ),
+            "" if not self.open or SESSION in "".join(self.open) else
+            f'open: it does not name the session; write {SESSION} where its id belongs',
             *_network_problems(self.network, self.sandbox),
             *(f"{key}: {path} is not absolute; write the whole path, or ~/..."
               for key, path in [("home", self.home), *(("read", path) for path in self.read)]
               if path and not home_path(path).is_absolute()),
         ]  # fmt: skip
         return [problem for problem in found if problem]
+
+    def opening(self, session: str, home: str, folder: str) -> str:
+        """The line for a terminal that opens a session there; empty if it is not known how."""
+        command = shlex.join(each.replace(SESSION, session) for each in self.open)
+        return f"cd {shlex.quote(folder)} && HOME={shlex.quote(home)} {command}" if command else ""
 
     @property
     def has_network(self) -> bool:

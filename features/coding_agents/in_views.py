@@ -10,6 +10,7 @@ from plansurvive.plans.in_views import InViews, Member
 from plansurvive.plans.model import Step
 from plansurvive.plans.model.identities import AGENT_PREFIX
 from plansurvive.plans.step_state import StepState
+from plansurvive.plans.text.safe_text import line
 from plansurvive.plans.usage import Usage
 
 
@@ -21,9 +22,11 @@ def _is_of_plan(plan_id: str, step: Step) -> bool:
 def _details(plan_id: str, step: Step, state: StepState) -> list[str]:
     if not _is_of_plan(plan_id, step) or not state.calls:
         return []
-    cost = cost_of(state.result.value) if state.result is not None else ""
-    agent = agent_of_step(plan_id, step.id, state.calls)
-    return [f"Coding agent: plan show {agent}", *([f"Cost: {cost}, as the agent says"] if cost else [])]
+    value = state.result.value if state.result is not None else None
+    cost, opening = cost_of(value), str(value.get("open") or "") if isinstance(value, dict) else ""
+    rows = [f"Coding agent: plan show {agent_of_step(plan_id, step.id, state.calls)}"]
+    rows += [f"Cost: {cost}, as the agent says"] if cost else []
+    return [*rows, *([f"Its session: {line(opening)}"] if opening else [])]
 
 
 def cost_of(value: Any) -> str:

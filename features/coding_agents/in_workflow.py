@@ -24,14 +24,17 @@ from plansurvive.features.coding_agents.model import (
     ReportSession,
     ReportTasks,
     RunCommand,
+    TellAgent,
 )
 from plansurvive.features.coding_agents.steps import CodingAgents
 from plansurvive.plans.errors import Refused
 from plansurvive.plans.execution.approvals import is_changed
 from plansurvive.plans.execution.messages import AGENT_BYTES
+from plansurvive.plans.log import LogKind
 from plansurvive.plans.model import Step
 from plansurvive.plans.run import DONE, Run, Status
 from plansurvive.plans.run.step_call import digest_of_data
+from plansurvive.plans.text.safe_text import line
 from plansurvive.workflows.feature import InRun, signal, update
 from plansurvive.workflows.in_steps import InSteps
 from plansurvive.workflows.outcomes import skipped
@@ -39,6 +42,8 @@ from plansurvive.workflows.outcomes import skipped
 ANSWER_TIME = timedelta(seconds=10)
 """What the plan has to say whether the agent may spend more, before the turn ends and waits for a person."""
 
+MESSAGES, MAX_MESSAGE = 20, 20_000
+"""How many wait for an agent at most, and the characters of one."""
 FULL_EVENTS, FULL_BYTES = 15_000, 20_000_000
 """Of the history of a workflow: at most so much before a turn is ended, so that the workflow continues as new. The
 server ends one at 51,200 events, 50 MB or 2,000 updates, of which each takes ten events and more."""
@@ -63,6 +68,8 @@ class OfOne(InRun):
             run = self.execution.run
             await workflow.wait_condition(lambda: all(run.steps[name].status in DONE for name in running))
         decided = _decided(self.execution.run, session) if session.sent else []
+        if session.sent:
+            decided, session.messages = [*decided, *session.messages], []
         return {
             "session": session.session, "sent": session.sent, "arrived": session.arrived,
             "process": session.processes, "decided": decided,
@@ -91,12 +98,12 @@ class OfOne(InRun):
             step_id = self._asked(message, digest)
         try:
             await workflow.wait_condition(
-                lambda: run.steps[step_id].status in DONE or bool(run.stopped),
+                lambda: run.steps[step_id].status in DONE or bool(run.stopped or session.messages),
                 timeout=timedelta(seconds=message.hold) if message.hold is not None else None,
             )
         except TimeoutError:
             return {"answer": "held", "stepId": step_id}
-        if run.steps[step_id].status not in DONE:
+        if session.messages or run.steps[step_id].status not in DONE:
             return {"answer": "held", "stepId": step_id}
         return {"answer": _answer(run, step_id), "stepId": step_id}
 
@@ -134,6 +141,8 @@ class OfOne(InRun):
                 )
             except TimeoutError:
                 return {"answer": "held", "stepId": step_id}
+        if session.messages and run.steps[step_id].status is Status.SKIPPED:
+            return {"answer": "held", "stepId": step_id}
         return _command_answer(run, step_id)
 
     @signal("coding_command_end", EndCommand, "Sent by a turn of a coding agent: end this command.")
@@ -173,7 +182,7 @@ class OfOne(InRun):
             await workflow.wait_condition(lambda: session.spending in ("granted", "refused"), timeout=ANSWER_TIME)
         except TimeoutError:
             return {"go": False}
-        return {"go": session.spending == "granted" and not self._is_full(session)}
+        return {"go": session.spending == "granted" and not session.messages and not self._is_full(session)}
 
     @signal("coding_tasks", ReportTasks, "Sent by a turn of a coding agent: its list of tasks.", max_bytes=AGENT_BYTES)
     def coding_tasks(self, message: ReportTasks) -> None:
@@ -182,6 +191,29 @@ class OfOne(InRun):
         session.arrived = True
         session.tasks, session.done = [text[:2_000] or "-" for text in message.tasks], message.done
         self.execution.wake()
+
+    @update("event", TellAgent, 'Send the agent a message: {"name": "message", "data": "..."}', signed=True)
+    def event(self, message: TellAgent) -> dict[str, Any]:
+        """A message to the agent. Its turn ends at once where it awaits a decision, which is withdrawn, else where it
+        next asks for a permission or reports a call, or by itself. The next one continues with the message. Returns
+        `{text}`.
+        """
+        session, run, text = self._session(), self.execution.run, message.data
+        if message.name != "message" or not isinstance(text, str) or not 0 < len(text) <= MAX_MESSAGE:
+            how = f"the event `message`, whose data is a text of at most {MAX_MESSAGE:,} characters"
+            raise Refused(f"a coding agent takes {how}: --data '\"Keep the old name.\"'", "BAD_MESSAGE")
+        if not session.sent:
+            raise Refused("the agent has not begun yet; send it the message when it works", "NOT_ASKED")
+        if not session.loads:
+            why = f"the coding agent '{session.agent}' cannot continue a session after an interruption"
+            raise Refused(f"{why}, so it takes no messages; cancel the plan, and change its prompt", "NOT_ASKED")
+        if len(session.messages) >= MESSAGES:
+            raise Refused(f"{MESSAGES} messages wait for the agent already; send the rest later", "NOT_ASKED")
+        session.messages.append(f"A message{f' of {line(message.by)}' if message.by else ''}: {text}")
+        run.note(LogKind.EVENT, "a message to the agent arrived", workflow.now(), subject=message.name)
+        self._withdraw(session, "a message to the coding agent has interrupted it; it may ask again")
+        self.execution.wake()
+        return {"text": "the agent gets the message when it next asks or reports something, or ends its turn"}
 
     def in_steps(self) -> Sequence[InSteps]:
         """What ends the commands of a turn with it."""
@@ -206,15 +238,16 @@ class OfOne(InRun):
             session.over = last
             self._end_commands(session)
             if run.steps[last].status is Status.FAILED and workflow.patched("coding-agent-lost"):
-                self._withdraw(session)
+                self._withdraw(session, "the coding agent that asked for it has ended")
 
-    def _withdraw(self, session: CodingSession) -> None:
-        """No turn follows: people need not decide what the agent has asked for."""
+    def _withdraw(self, session: CodingSession, why: str) -> None:
+        """People need not decide what the agent has asked for: no turn follows, or one that may ask again."""
         run, now = self.execution.run, workflow.now()
         for name in [each for each in (*session.permissions, *session.commands) if run.steps[each].awaiting]:
-            self.execution.conclude(
-                name, skipped("the coding agent that asked for it has ended", now, code="CANCELLED")
-            )
+            if (known := session.permissions.get(name)) is not None:
+                session.permissions[name] = Permission(digest=known.digest, used=True)
+            session.told.append(name)
+            self.execution.conclude(name, skipped(why, now, code="CANCELLED"))
 
     def _end_commands(self, session: CodingSession) -> list[str]:
         """Cancel the commands that run; returns their steps."""

@@ -109,8 +109,10 @@ class Turns(MoreTools):
                 context.warn(f"the coding agent '{name}' got {text}")
                 recorder.add(STDOUT, f"\n[{text}]\n".encode("utf-8", "replace"))
 
-            async with running(name, agent, context, homes_of(self.settings), refused) as program:
-                value, seen = await _talk(_Turn(name, agent, context, line, recorder, program), state, args)
+            homes = homes_of(self.settings)
+            async with running(name, agent, context, homes, refused) as program:
+                turn = _Turn(name, agent, context, line, recorder, program, homes.of(name, agent))
+                value, seen = await _talk(turn, state, args)
         await asyncio.to_thread(note, name, seen, self.settings)
         return value
 
@@ -137,6 +139,7 @@ class _Turn:
     line: Line
     recorder: Recorder
     program: Running
+    home: str
 
 
 async def _talk(turn: _Turn, state: State, args: Mapping[str, Any]) -> tuple[dict[str, Any], Reported]:
@@ -206,6 +209,8 @@ async def _worked(
         again = CONTINUE if state.arrived else f"{CONTINUE} {IF_LOST}\n\n{text}"
         text = "\n\n".join([again, *state.decided])
     await turn.line.report(name, loads=loads)
+    if opening := turn.agent.opening(name, turn.home, turn.context.workspace.root):
+        session.say(f"[to open its session, once the step has ended: {opening}]\n")
     turn.context.fault("coding_agent_sending")
     for _ in range(ANSWERS):
         reason = await _prompted(connection, session, name, text)
@@ -220,7 +225,7 @@ async def _worked(
     await session.report()
     value = {
         "text": session.text[-TEXT_CHARACTERS:], "sessionId": name, "stopReason": reason, "usage": session.usage,
-        "held": session.cancelled.is_set(), "calls": len(session.calls),
+        "held": session.cancelled.is_set(), "calls": len(session.calls), **({"open": opening} if opening else {}),
     }  # fmt: skip
     if schema and reason == "end_turn":
         value["answer"] = value_of(_json_of(session.text))

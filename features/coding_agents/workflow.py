@@ -111,7 +111,7 @@ class CodingAgentWorkflow(AgentWorkflow):
         elif state.status is not Status.COMPLETED:
             self._failed_with, why = _failure(state)
             agent_run.conclude(agent, "failed", why, now)
-        elif not value.get("held"):
+        elif not value.get("held") and not agent.run.part(CodingSession).messages:
             agent.answer, reason = str(value.get("text") or ""), str(value.get("stopReason"))
             agent_run.conclude(agent, ENDS.get(reason, "failed"), WHY.get(reason, ""), now)
 
@@ -165,6 +165,7 @@ class CodingAgentWorkflow(AgentWorkflow):
             return value.get("answer")
         files = agent_run_files(agent)
         shown = {name: value.get(name) for name in ("text", "sessionId", "stopReason", "usage")}
+        shown |= {"open": value["open"]} if value.get("open") else {}
         return {**shown, "files": files}
 
     async def _report(self, within_turn: bool = False) -> None:

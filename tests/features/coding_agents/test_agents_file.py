@@ -8,7 +8,7 @@ import pytest
 
 from plansurvive.client.doctor import Verdict
 from plansurvive.features.coding_agents import check, doctor, tool_specs
-from plansurvive.features.coding_agents.agents_file import file_of, read_agents
+from plansurvive.features.coding_agents.agents_file import CodingAgent, file_of, read_agents
 from plansurvive.features.coding_agents.masked import masked
 from plansurvive.features.coding_agents.model import KINDS, AskPermission, permission_specs
 from plansurvive.features.coding_agents.reported import Reported, note
@@ -63,6 +63,7 @@ def test_agents_are_read_by_name_and_none_without_a_file(settings: Settings) -> 
         ('[agents.a]\ncommand = ["x"]\nsandbox = "off"\nnetwork = ["x.org"]', "hosts hold in the sandbox alone"),
         ('[agents.a]\ncommand = ["x"]\nhome = "here"', "line 3: agents.a.home: here is not absolute"),
         ('[agents.a]\ncommand = ["x"]\nread = ["here"]', "line 3: agents.a.read: here is not absolute"),
+        ('[agents.a]\ncommand = ["x"]\nopen = ["x", "-r"]', "line 3: agents.a.open: it does not name the session"),
         ('[agents.a]\ncommand = ["x"]\nhold = 0', "line 3: agents.a.hold"),
         ('[agents.a]\ncommand = ["x"]\napprove = "ask"', "line 3: agents.a.approve"),
         ('[agents."A b"]\ncommand = ["x"]', "agents.A b"),
@@ -125,6 +126,12 @@ def test_limits_of_a_budget_that_do_not_hold_an_agent_are_warned_of(settings: Se
     assert warned({"tokens": 5, "cost": 2}) == [], "what it has reported once counts"
     note("own", Reported(command=["another"]), settings)
     assert len(warned({"cost": 2})) == 1, "another program"
+
+
+def test_the_line_that_opens_a_session_quotes_what_the_agent_has_named() -> None:
+    agent = CodingAgent(command=["x"], open=["claude", "--resume", "{session}"])
+    assert agent.opening("a; b", "/h", "/my work") == "cd '/my work' && HOME=/h claude --resume 'a; b'"
+    assert CodingAgent(command=["x"]).opening("a", "/h", "/w") == ""
 
 
 def test_doctor_says_what_an_agent_lacks(settings: Settings) -> None:

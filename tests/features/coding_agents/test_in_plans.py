@@ -27,7 +27,8 @@ async def test_an_agents_text_files_and_usage_are_the_value_of_its_step(idle: Pl
             {"plan": [["Read", "completed"], ["Write", "in_progress"]]},
             {"read": "in.txt"}, {"write": "in.txt", "content": "new"}, {"make": "own.txt", "content": "x"},
             {"say": ", done."}, {"usage": used},
-        ]
+        ],
+        toml='approve = "never"\nopen = ["agent", "{session}"]',
     )  # fmt: skip
     async with scene.worker():
         plan = await idle.start([code()])
@@ -35,11 +36,12 @@ async def test_an_agents_text_files_and_usage_are_the_value_of_its_step(idle: Pl
         store = ValueStore(storage_of(scene.client, scene.settings))
         said = b"".join([data async for data in raw(scene.client, store, agent_of(plan).id, "call_1", STDOUT)])
     assert view["status"] == "completed", view["log"]
-    assert said == b"old, done."
+    opening = f"cd {idle.workspace} && HOME={scene.home} agent session-1"
+    assert said.decode() == f"[to open its session, once the step has ended: {opening}]\nold, done."
     value = step(view, "code")["result"]["value"]
     assert value == {
         "text": "old, done.", "sessionId": "session-1", "stopReason": "end_turn", "usage": used,
-        "files": ["in.txt", "own.txt"],
+        "files": ["in.txt", "own.txt"], "open": opening,
     }  # fmt: skip
     assert (idle.workspace / "in.txt").read_text() == "new"
     assert sorted(view["step_files"]["0"]) == ["in.txt", "own.txt"]

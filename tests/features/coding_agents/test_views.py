@@ -34,5 +34,11 @@ def test_an_agent_that_reports_no_cost_has_no_such_row(value: Any) -> None:
     assert details(value) == ["Coding agent: plan show agent-p-code"]
 
 
+def test_the_line_that_opens_its_session_is_shown() -> None:
+    assert details({"open": "cd /w && HOME=/h claude --resume abc"})[1:] == [
+        "Its session: cd /w && HOME=/h claude --resume abc"
+    ]
+
+
 def test_a_currency_is_one_short_line() -> None:
     assert cost_of({"usage": {"cost": 1, "currency": "US\nD" + "x" * 100}}) == "1 US D" + "x" * 16

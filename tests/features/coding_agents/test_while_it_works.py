@@ -6,6 +6,7 @@ import pytest
 
 from plansurvive.client import runs
 from plansurvive.client.runs import Choice
+from plansurvive.plans.errors import Refused
 from tests.features.coding_agents.scene import Scene, agent_of, asked, code
 from tests.kit.driving import Plans, step
 from tests.kit.waiting import until
@@ -43,6 +44,29 @@ async def test_the_calls_and_the_text_of_an_agent_are_seen_while_it_works(idle: 
         view = await plan.ended()
     tools = sorted(each["tool"] for each in view["step_tool_history"]["0"])
     assert tools == ["coding_agent", "coding_agent.execute", "coding_agent.search"]
+
+
+async def test_a_message_interrupts_an_agent_that_asks_and_it_continues_with_it(idle: Plans, scene: Scene) -> None:
+    scene.script([{"ask": "make test", "yes": [], "no": []}], [{"say": "kept"}])
+    async with scene.worker():
+        plan = await idle.start([code()])
+        agent, _ = await asked(plan)
+        with pytest.raises(Refused, match="a coding agent takes the event `message`"):
+            await runs.event(scene.client, agent.id, "order.paid", {"id": 7})
+        sentence = await runs.event(scene.client, agent.id, "message", "Keep the old name.", by="ann")
+        assert sentence.startswith("the agent gets the message")
+        view = await plan.ended()
+    assert step(view, "code")["result"]["value"]["text"] == "kept"
+    assert scene.prompts[1] == "Continue the interrupted request.\n\nA message of ann: Keep the old name."
+
+
+async def test_a_message_to_an_agent_that_loads_no_session_is_refused(idle: Plans, scene: Scene) -> None:
+    scene.script([{"ask": "make test", "yes": [], "no": []}], loads=False)
+    async with scene.worker():
+        agent, item = await asked(await idle.start([code()]))
+        with pytest.raises(Refused, match="so it takes no messages"):
+            await runs.event(scene.client, agent.id, "message", "Keep the old name.", by="ann")
+        await agent.deny(item["stepId"], digest=item["digest"])
 
 
 @pytest.mark.slow
