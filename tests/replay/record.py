@@ -37,7 +37,8 @@ from plansurvive.worker import build
 from tests.kit import LEDGER_TOOLS
 from tests.kit.driving import Plans
 from tests.kit.waiting import connected, until
-from tests.replay import server_tools
+from tests.replay import coding_agents, server_tools
+from tests.replay.coding_agents import CODING_AGENTS
 from tests.replay.ruled import ruling
 from tests.replay.scenarios import LLM, SCENARIOS, TALKS
 from tests.replay.server_tools import SERVER_TOOLS
@@ -85,6 +86,8 @@ async def _histories(name: str, client: Client, settings: Settings, folder: Path
         asking = settings.with_flags(openai_base_url=llm.url, model="demo")
         if name in SERVER_TOOLS:
             server_tools.serve(asking, folder)
+        if name in CODING_AGENTS:
+            coding_agents.serve(asking, folder)
         features = features_of_worker(client, asking)
         async with features.running(tools, print), build(client, asking, tools, indexed=True, features=features):
             started = await SCENARIOS[name](Plans(client, "replay", workspace))

@@ -11,6 +11,7 @@ from tests.replay.agents import TALKS as AGENT_TALKS
 from tests.replay.child_plans import CHILD_PLANS
 from tests.replay.child_plans import TALKS as CHILD_TALKS
 from tests.replay.closings import CLOSINGS
+from tests.replay.coding_agents import CODING_AGENTS
 from tests.replay.hosts import HOSTS
 from tests.replay.limited import LIMITED
 from tests.replay.locks import LOCKS
@@ -338,6 +339,7 @@ SCENARIOS: dict[str, Scenario] = {
     ),
     "end-record": run(work("a"), work("b", "a"), title="Its record is named by the memo"),
     **AGENTS,
+    **CODING_AGENTS,
     **CHILD_PLANS,
     **OUTPUTS,
     **SCHEDULED,
