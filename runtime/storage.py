@@ -206,13 +206,25 @@ class TolerantConverter(DataConverter):
             failure.application_failure_info.next_retry_delay.FromSeconds(KEY_SECONDS)
 
     async def _decode_reference_payload_sequence(self, payloads: Sequence[Payload]) -> list[Payload]:
+        if _are_inline(payloads):
+            return list(payloads)
         return await _tolerantly(super()._decode_reference_payload_sequence, payloads)
 
     async def _decode_payload_sequence(self, payloads: Sequence[Payload]) -> list[Payload]:
         return await _tolerantly(super()._decode_payload_sequence, payloads)
 
     async def _external_retrieve_payload_sequence(self, payloads: Sequence[Payload]) -> list[Payload]:
+        if _are_inline(payloads):
+            return list(payloads)
         return await _tolerantly(super()._external_retrieve_payload_sequence, payloads)
+
+
+def _are_inline(payloads: Sequence[Payload]) -> bool:
+    """Whether all are JSON and say nothing else of themselves, as most do: none refers to the storage."""
+    for each in payloads:  # noqa: SIM110 - a generator would cost what this saves
+        if len(each.metadata) != 1 or each.metadata.get("encoding") != b"json/plain":
+            return False
+    return True
 
 
 async def _tolerantly(

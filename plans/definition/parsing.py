@@ -76,6 +76,9 @@ def check_depth(text: str) -> None:
             raise Unreadable("PLAN_TOO_DEEP", f"nested deeper than {MAX_DEPTH}; flatten the arguments")
 
 
+_ALWAYS_FIT = frozenset((int, bool, type(None)))
+
+
 def check_values(data: Any) -> None:
     """Reject values a plan cannot carry: infinities, lone surrogates, nesting beyond MAX_DEPTH. Raises Unreadable."""
     stack: list[tuple[Any, int]] = [(data, 1)]
@@ -83,17 +86,20 @@ def check_values(data: Any) -> None:
         item, depth = stack.pop()
         if depth > MAX_DEPTH + 1:
             raise Unreadable("PLAN_TOO_DEEP", f"nested deeper than {MAX_DEPTH}; flatten the arguments")
-        if isinstance(item, str):  # first, because most values of a big plan are short strings
+        kind = type(item)  # nearly every value has one of these types itself, and most are short texts
+        if kind is str or isinstance(item, str):
             if not item.isascii() and re.search("[\ud800-\udfff]", item):
                 raise Unreadable(
                     "PLAN_BAD_TEXT", "a text contains half a character (a lone surrogate); write the whole character"
                 )
+        elif kind in _ALWAYS_FIT:
+            continue
+        elif kind is list or isinstance(item, list):
+            stack += [(each, depth + 1) for each in item]
+        elif kind is dict or isinstance(item, (dict, Mapping)):  # isinstance with dict is far cheaper than with Mapping
+            stack += [(each, depth + 1) for pair in item.items() for each in pair]
         elif isinstance(item, float) and item - item != 0:
             raise Unreadable("PLAN_NOT_FINITE", f"{item} is not a JSON number; write a finite one, or a string")
-        elif isinstance(item, list):
-            stack += [(each, depth + 1) for each in item]
-        elif isinstance(item, (dict, Mapping)):  # isinstance with dict is far cheaper than with Mapping
-            stack += [(each, depth + 1) for pair in item.items() for each in pair]
 
 
 def read_plan(data: Any) -> Plan | list[Problem]:

@@ -76,10 +76,15 @@ def inner_ids(step: Step) -> frozenset[str]:
     return frozenset(each.id for steps in found for each in steps)
 
 
+def _is_plain(step: Step) -> bool:
+    """Whether the step is a call with nothing inside it, as most are."""
+    return step.steps is None and not (step.switch or step.catch or step.finally_ is not None or step.undo is not None)
+
+
 def bodies(step: Step) -> Iterator[Body]:
     """The bodies of a step, in the order in which they are written."""
-    if step.steps is None and not (step.switch or step.catch or step.finally_ is not None or step.undo is not None):
-        return  # a plain call, as most are
+    if _is_plain(step):
+        return
     items, calls = item_names(step), call_names(step)
     if step.steps is not None:
         yield Body("", "steps", step.steps, calls, frozenset())
@@ -106,7 +111,10 @@ def walk(plan: Plan) -> Iterator[tuple[str, Step]]:
     for body in plan_bodies(plan):
         before = path_in(body, "")
         for step in body.steps:
-            yield from walk_step(step, before)
+            if _is_plain(step):  # a generator for each would cost more than all else here
+                yield before + step.id, step
+            else:
+                yield from walk_step(step, before)
 
 
 def walk_step(step: Step, before: str = "") -> Iterator[tuple[str, Step]]:

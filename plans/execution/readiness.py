@@ -43,7 +43,8 @@ class ReadinessIndex:
         """Derive every counter and list from the Run, with its outline as it was last drawn."""
         run = self.run
         self.counts = Counter(state.status for state in run.steps.values())
-        self.denials = Counter(denial for state in run.steps.values() if (denial := state.denial))
+        skipped = (state for state in run.steps.values() if state.status is Status.SKIPPED)
+        self.denials = Counter(denial for state in skipped if (denial := state.denial))
         self.outline = run.outline
         self._shared: dict[int, tuple[Step, dict[str, bool]]] = {}
         self._position = {name: index for index, name in enumerate(self.outline.nodes)}
@@ -244,7 +245,10 @@ class ReadinessIndex:
             return PlanStatus.FAILED
         whole = (self.run.steps[step.id] for step in self.run.plan.steps)
         complete = all(state.status in (Status.COMPLETED, Status.SKIPPED) for state in whole)
-        denied = any(state.is_denied or (state.child and has_denied(state)) for state in self.run.steps.values())
+        denied = any(
+            (state.status is Status.SKIPPED and state.is_denied) or (state.parts and state.child and has_denied(state))
+            for state in self.run.steps.values()
+        )
         return PlanStatus.COMPLETED if complete and not denied else PlanStatus.PARTIAL
 
     def _why_not(self, name: str) -> str:

@@ -98,7 +98,8 @@ def call_of(run: Run, step: Step, filled: Filled, values: StepValues) -> StepCal
     spec = run.facts.tools.get(step.tool)
     if spec is not None and spec.definition:
         found[DEFINITION] = {"sha256": spec.definition}
-    if content := loaded(run.steps[step.id].child, filled.args):
+    state = run.steps[step.id]
+    if state.parts and (content := loaded(state.child, filled.args)):
         found[CONTENT] = {"sha256": content}
     return StepCall(step.tool, filled.args, run.queue_of(step), run.workspace_of(step), found, run.directory_of(step))
 
@@ -211,7 +212,7 @@ def filled_args(
     """The arguments of a step's next call (or `args`) with references filled in. Raises BadReference."""
     args = run.args_of(step) if args is None else args
     spec = run.facts.tools.get(step.tool)  # unknown until a worker has checked the plan
-    if run.literal:
+    if run.literal or _hold_no_text(args):
         return Filled(args, [])
     mine = scanned(step.tool, args)
     roots = [reference.root for reference in find(mine)]
@@ -227,6 +228,14 @@ def filled_args(
         withheld = [place for place in deferred if not own.isdisjoint(_roots(filled.args, place))]
         deferred = [place for place in deferred if place not in withheld]
     return Filled({name: filled.args.get(name, args[name]) for name in args}, deferred, withheld)
+
+
+def _hold_no_text(args: dict[str, Any]) -> bool:
+    """Whether the arguments are numbers and the like alone: nothing can be filled in."""
+    for value in args.values():  # noqa: SIM110 - a generator would cost more than filling in does
+        if type(value) not in PLAIN:
+            return False
+    return True
 
 
 def size_of(args: dict[str, Any]) -> int:

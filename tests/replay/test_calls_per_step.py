@@ -28,7 +28,7 @@ HERE = Path(__file__).parent
 FOLDERS = tuple(str(HERE.parent.parent / name) for name in ("features", "plans", "runtime", "workflows"))
 
 
-@pytest.mark.parametrize(("history", "steps", "limit"), [("fan-out", 13, 300), ("layers", 16, 340)])
+@pytest.mark.parametrize(("history", "steps", "limit"), [("fan-out", 13, 285), ("layers", 16, 325)])
 def test_a_step_is_decided_in_few_calls_of_functions(history: str, steps: int, limit: int) -> None:
     text = (HERE / "histories" / f"{history}.1.json").read_text()
     calls = _counted(WorkflowHistory.from_json(f"plan-{history}", text))
