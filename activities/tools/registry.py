@@ -107,6 +107,10 @@ def _import(name: str) -> ModuleType:
         if error.filename != str(Path(name).resolve()):
             raise _refused(name, f"cannot be imported: {error}") from error
         raise PlanError(f"PLANS_TOOLS: there is no file {name}; correct the path", "BAD_SETTING:PLANS_TOOLS") from error
+    except ModuleNotFoundError as error:
+        if error.name != name.partition(".")[0]:
+            raise _refused(name, f"cannot be imported: {error}; install what it imports beside `plan`") from error
+        raise _refused(name, "is not installed here; name a file such as tools/words.py, or install it") from error
     except (Exception, SystemExit) as error:
         raise _refused(name, f"cannot be imported: {type(error).__name__}: {error}") from error
 

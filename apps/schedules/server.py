@@ -70,7 +70,8 @@ def about(name: str) -> Iterator[None]:
             raise unknown(name) from error
         if error.status is RPCStatusCode.INVALID_ARGUMENT and error.message.startswith(_INVALID):
             why = error.message.removeprefix(_INVALID)
-            raise BadSchedule(f"--cron or --timezone: {why}") from error  # what else there is was checked before
+            fields = "its fields are minute, hour, day of the month, month and day of the week"
+            raise BadSchedule(f"--cron: {why}; {fields}") from error  # what else there is was checked before
         raise translated(error, "") from error
 
 

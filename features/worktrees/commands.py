@@ -45,7 +45,10 @@ def diff(plan: Id, step: Step, as_json: AsJson = False) -> None:
     trees = Trees(folder_of(environment.settings()))
     found = list(trees.of_step(plan_id(plan), step))
     if not found:
-        text = f"step '{line(step)}' of plan {line(plan_id(plan))} has no worktree here; see: plan worktrees"
+        text = (
+            f"step '{line(step)}' of plan {line(plan_id(plan))} has no worktree on this machine: a step with "
+            f"`worktree: true` has one once it has started; `plan worktrees {line(plan_id(plan))}` lists them"
+        )
         raise PlanError(text, "WORKTREE_MISSING")
     patches = [(tree, patch_of(tree)) for tree in found]
     if as_json:

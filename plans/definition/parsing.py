@@ -265,7 +265,9 @@ def _sentence(detail: ErrorDetails, in_step: bool, hints: Hints) -> str:
     if detail["loc"][-1:] == ("tool",):
         return f"Unknown tool: {_short(detail['input'])}; name a tool, `plan tools` lists them"
     if kind == "string_pattern_mismatch" and detail["loc"][-2:-1] in (("dependsOn",), ("depends_on",)):
-        return f"Unknown dependency: {_short(detail['input'])}; name a step of the plan"
+        root = re.match(r"[$\s{]*([\w-]+)", str(detail["input"]))
+        alone = f" by its id alone, as in `dependsOn: [{root[1][:MAX_FIELD]}]`" if root else ""
+        return f"Unknown dependency: {_short(detail['input'])}; name a step of the plan{alone}"
     if detail["loc"][-2:-1] == ("inputs",) and kind == "model_type":
         return f"should be an object, such as `{name}: {{type: string, default: ...}}`; it is {_short(detail['input'])}"
     if detail["loc"][-2:-1] == ("tolerate",):
@@ -282,8 +284,12 @@ def _sentence(detail: ErrorDetails, in_step: bool, hints: Hints) -> str:
         return f"{text} of seconds; it is {_short(detail['input'])}{_in_seconds(detail['input'])}"
     shape = _SHAPES.get(name) or f"{{{next(iter(_INNER[name]))}: ...}}" if name in (*_SHAPES, *_INNER) else ""
     text += f", such as `{name}: {shape}`" if text in _SHAPELESS and shape else ""
-    unquoted = text == "should be a string" and isinstance(detail["input"], int | float)
-    return f"{text}; it is {_short(detail['input'])}{'; put it in quotes' if unquoted else ''}"
+    more = ""
+    if text == "should be a string" and isinstance(detail["input"], int | float):
+        more = "; put it in quotes"
+    elif name == "approval" and text.startswith(_SHAPELESS[0]):
+        more = "; `requiresApproval: true` makes a step ask"
+    return f"{text}; it is {_short(detail['input'])}{more}"
 
 
 _OF_STEPS = frozenset(field.alias or key for key, field in Step.model_fields.items()) - {

@@ -20,7 +20,7 @@ from plansurvive.plans.errors import Refused
 from plansurvive.plans.execution import remembered, undo_consent
 from plansurvive.plans.execution.messages import Decide
 from plansurvive.plans.execution.tool_history import keep_asked, keep_proposed
-from plansurvive.plans.flow.ids import is_inside, lineage, template_of
+from plansurvive.plans.flow.ids import around, is_inside, lineage, pattern_of, template_of
 from plansurvive.plans.log import LogKind
 from plansurvive.plans.model import ApprovalRule, Step
 from plansurvive.plans.plan_diff import same_value
@@ -129,6 +129,15 @@ def deadline_of(run: Run, step: Step, now: datetime) -> datetime | None:
     return None if timeout is None else now + timedelta(seconds=timeout)
 
 
+def _what_awaits_inside(run: Run, step_id: str) -> str:
+    found = next((name for name, each in run.steps.items() if each.awaiting and step_id in around(name)), "")
+    if not found:
+        return "and can no longer be approved or denied"
+    everyone = pattern_of(found)
+    more = f", '{everyone}' names all such items" if everyone != found else ""
+    return f"and is decided by what is inside it: '{found}' awaits a decision{more}"
+
+
 def check(
     run: Run, message: Decide, now: datetime | None = None, rules: RuleSet = NO_RULES
 ) -> Step:  # fmt: skip
@@ -148,7 +157,7 @@ def check(
         raise Refused(f"step '{step.id}' was already {what}", "ALREADY_DECIDED")
     if state.never or state.status in (DONE if state.awaiting and message.args is None else DONE | {Status.RUNNING}):
         status = "permanently blocked" if state.status is Status.BLOCKED else f"already {state.status}"
-        raise Refused(f"step '{step.id}' is {status} and can no longer be approved or denied", "TOO_LATE")
+        raise Refused(f"step '{step.id}' is {status} {_what_awaits_inside(run, step.id)}", "TOO_LATE")
     about, current = message.version, run.plan.version
     # It counts if, since that version, only approvers of other steps changed arguments.
     if about is not None and about != current and not stands_since(run.revisions, about, current, step.id):

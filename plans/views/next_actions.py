@@ -114,10 +114,14 @@ def _ended(summary: Summary, name: str) -> list[NextAction]:
         )
         for each in summary.outdated[:LISTED]
     ]
-    if summary.status is PlanStatus.COMPLETED:
-        return found
     is_agent = name.startswith(AGENT_PREFIX)  # `plan logs` and `plan rerun` are for plans
     first = next(iter(summary.failed), None)
+    if summary.status is PlanStatus.COMPLETED:
+        is_tolerated = first is not None and pattern_of(first.step_id) != first.step_id
+        if first is not None and is_tolerated and not is_agent and not found:
+            what = f"runs '{line(first.step_id)}' and what depends on it again"
+            found.append(NextAction(f"plan rerun {name} --from {quoted(first.step_id)}", what))
+        return found
     if first is not None and not is_agent:
         what = "shows the attempts of the failed step and what they wrote"
         found.append(NextAction(f"plan logs {name} {quoted(first.step_id)}", what))

@@ -45,6 +45,7 @@ STEPS = [
     note("poll", 1) | {"repeat": {"until": "`true`", "limit": 2}},
     {"id": "either", "switch": [{"when": "`true`", "steps": [note("a") | ASKED]}, {"steps": [note("b")]}]},
     note("whole", 1) | ASKED,
+    note("branch", 1) | ASKED | {"worktree": True},
     note("last", "$whole", "built"),
 ]  # fmt: skip
 AWAITED = {Status.READY: ("approval", "answer", "event", "recovery"), Status.RUNNING: ("approval",)}
@@ -57,7 +58,7 @@ CHILD = ChildPlan(
 
 
 def begun() -> Run:
-    fields = {"rollback": True, "finally_": [note("tidy") | ASKED]}
+    fields = {"rollback": True, "finally_": [note("tidy") | ASKED], "labels": {"customer": "acme"}, "express": True}
     return plan(*STEPS, **fields)
 
 

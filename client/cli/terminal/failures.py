@@ -80,6 +80,10 @@ def _unforeseen(error: Exception) -> tuple[PlanError, int]:
             text, more = f"No such option: {option[1]}", f"; {_ELSEWHERE[option[1]]}"
         if text.startswith("Got unexpected extra argument") and context:
             more = f"; `{context.command_path} --help` shows what it takes"
+            if "=" in text and any("--args" in each.opts for each in context.command.params):
+                more = "; arguments are one JSON object: --args '{\"NAME\": VALUE}'"
+        if text.startswith("No such command") and text.endswith("'.") and context:
+            more = f"; `{context.command_path} --help` lists them"
         return PlanError(f"{text.removesuffix('.')}{more}." if more else text, "BAD_USAGE"), BAD_INPUT
     if isinstance(error, OSError):
         return PlanError(str(error), "SYSTEM_ERROR"), ENDED_OTHERWISE

@@ -219,6 +219,7 @@ def _reference(
     if meaning is Meaning.NOTHING:
         literal = f"${text}" if text.startswith("$") else "{{" + text + "}}"
         meant = _meant(reference, language) or scope.hint(root, hints)
+        meant = meant or hints.question(root, call.variables)
         end = " For" if meant.endswith("?") else "; for"
         return f"'{text}' is not a step of the plan{meant}{end} the literal text write {literal}"
     return ""

@@ -127,14 +127,18 @@ def watch(page: Page) -> Watch:
 async def problems(page: Page) -> list[str]:
     """The serious problems of accessibility that axe-core finds (WCAG 2.2 AA and good practice), one sentence each.
 
-    The page is at its top, and stays there, also where it follows a log: to axe-core, a link that has scrolled partly
-    under the page's head is too small to be touched.
+    The page is at its top, and stays there, also where it follows a log; its head and the buttons of a decision do not
+    stick. To axe-core, a link that is partly under them is too small to be touched, and people scroll it out.
     """
     cdp = await page.context.new_cdp_session(page)  # past the page's content security policy, which stays as it is
     await cdp.send("Runtime.evaluate", {"expression": _axe(), "returnByValue": False})
     stay = "scrollTo(0, 0); const all = Element.prototype, follow = all.scrollIntoView; all.scrollIntoView = () => {}"
     ask = f"axe.run(document, {json.dumps({'runOnly': _RULES, 'resultTypes': ['violations']})})"
-    go_on = "finally(() => { all.scrollIntoView = follow })"
+    stay += "; const stuck = [...document.querySelectorAll('*')].filter(e => getComputedStyle(e).position === 'sticky')"
+    stay += "; const were = stuck.map(each => each.style.position)"
+    stay += "; for (const each of stuck) each.style.position = 'static'"
+    again = "stuck.forEach((each, i) => { each.style.position = were[i] })"
+    go_on = f"finally(() => {{ all.scrollIntoView = follow; {again} }})"
     wanted = "r.violations.map(v => [v.impact, v.id, v.help, v.nodes.map(n => [n.target.join(' '), n.failureSummary])])"
     expression = f"(() => {{ {stay}; return {ask}.then(r => {wanted}).{go_on} }})()"
     given = {"expression": expression, "awaitPromise": True, "returnByValue": True}
@@ -152,6 +156,25 @@ async def problems(page: Page) -> list[str]:
 async def overflow(page: Page) -> int:
     """How many pixels wider the page is than the window: 0, or people have to scroll sideways."""
     return int(await page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth"))
+
+
+async def obscured(page: Page) -> list[str]:
+    """What is hidden below the page's head or the buttons of a decision when the keyboard comes to it (WCAG 2.4.11).
+
+    Not the nodes of a graph: each step is in the list as well.
+    """
+    return list(
+        await page.evaluate(
+            """() => [...document.querySelectorAll('main a[href], main button, main summary')].filter(each => {
+                if (!(each instanceof HTMLElement && each.checkVisibility())) return false;
+                each.focus();
+                const box = each.getBoundingClientRect();
+                let above = document.elementFromPoint(box.left + box.width / 2, box.top + box.height / 2);
+                while (above && getComputedStyle(above).position !== 'sticky') above = above.parentElement;
+                return above !== null && !above.contains(each);
+            }).map(each => each.textContent.trim())"""
+        )
+    )
 
 
 async def screenshot(page: Page, file: Path, *, whole: bool = False) -> Path:

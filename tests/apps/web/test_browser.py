@@ -13,6 +13,7 @@ from starlette.routing import Route
 from tests.apps.web.browser import (
     DESK,
     PHONE,
+    obscured,
     opened,
     overflow,
     problems,
@@ -68,6 +69,28 @@ async def test_a_link_that_has_scrolled_under_the_head_of_the_page_is_no_problem
         await page.goto(f"{origin}/sound")
         await page.evaluate(SCROLLED)
         assert await problems(page) == []
+
+
+BUTTONS = """() => {
+    const buttons = document.createElement("div"), list = document.createElement("nav");
+    buttons.style.cssText = "position: sticky; bottom: 0; height: 120px; z-index: 2; background: white";
+    list.innerHTML = Array.from({length: 40}, (_, i) => `<p><a href=/sound>Item ${i}</a></p>`).join("");
+    for (const link of list.querySelectorAll("a")) link.style.cssText = "display: inline-block; height: 30px";
+    document.querySelector("main").append(list, buttons);
+}"""
+
+
+async def test_a_link_below_buttons_that_stick_is_no_problem_unless_the_keyboard_cannot_reach_it(
+    chromium: Browser,
+) -> None:
+    async with served(APPLICATION) as origin, opened(chromium, PHONE) as page:
+        await page.goto(f"{origin}/sound")
+        await page.evaluate(BUTTONS)
+        assert await problems(page) == []
+        assert await obscured(page) != [], "the control"
+        await page.evaluate("document.documentElement.style.scrollPaddingBottom = '130px'")
+        await page.evaluate("scrollTo(0, 0)")
+        assert await obscured(page) == []
 
 
 async def test_what_a_screen_reader_cannot_read_is_reported(chromium: Browser) -> None:

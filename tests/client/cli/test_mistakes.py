@@ -139,6 +139,20 @@ FILES: dict[str, Mistake] = {
         "steps: [{id: a, tool: sleep, args: {seconds: 1}, dependsOn: [b]},"
         " {id: b, tool: sleep, args: {seconds: 1}, dependsOn: [a]}]\n",
     ),
+    "a value as a dependency": Mistake(
+        "check FILE", "name a step of the plan by its id alone, as in `dependsOn: [look]`",
+        f"steps: [{LOOK}, {{id: b, tool: sleep, args: {{seconds: 1}}, dependsOn: [look.entries]}}]\n",
+    ),
+    "an approval as a word": Mistake(
+        "check FILE", "it is 'required'; `requiresApproval: true` makes a step ask",
+        f"steps: [{LOOK.removesuffix('}')}, approval: required}}]\n",
+    ),
+    "a misspelt value in an undo": Mistake(
+        "check FILE", "'{{valu.path}}' is not a step of the plan; did you mean 'value'?",
+        "steps: [{id: a, tool: write_file, args: {path: a, content: b},"
+        " undo: {tool: delete_file, args: {path: '{{valu.path}}'}}}]\n",
+        where="undo.args.path",
+    ),
     "an id twice": Mistake("check FILE", "PLAN_DUPLICATE_ID", f"steps: [{LOOK}, {LOOK}]\n"),
     "a key twice": Mistake("check FILE", "PLAN_DUPLICATE_KEY", "title: a\ntitle: b\nsteps: []\n"),
     "a number without backticks": Mistake(
@@ -483,6 +497,20 @@ FILES: dict[str, Mistake] = {
         "run FILE --label a=b", "No such option: --label; labels are a field of the plan: `labels: {customer: acme}`"
     ),
     "a host as an option": Mistake("web --host 0.0.0.0", "No such option: --host; set PLANS_WEB_LISTEN=HOST:PORT"),
+    "arguments of a call as in a shell": Mistake(
+        "call read_file path=a", "arguments are one JSON object: --args '{\"NAME\": VALUE}'."
+    ),
+    "a command that there is not": Mistake("frobnicate", "'frobnicate'; `plan --help` lists them."),
+    "help as a command": Mistake("help run", "`plan --help` lists the commands, `plan COMMAND --help` shows one."),
+    "the version as a command": Mistake("version", "`plan --version` prints it."),
+    "a dashboard": Mistake("dashboard", "`plan web` serves the web page, `plan list` lists the plans."),
+    "a step's changes, where it has no worktree": Mistake(
+        "diff p look", "has no worktree on this machine: a step with `worktree: true` has one once it has started"
+    ),
+    "a module of tools that there is not": Mistake(
+        "tools", "the module 'nope' is not installed here; name a file such as tools/words.py, or install it",
+        environ={"PLANS_TOOLS": "nope"},
+    ),
     "a command of git": Mistake("diff ID", "Missing argument 'STEP': name a step; `plan show ID` lists them"),
     "a command of the shell": Mistake("ps", "No such command 'ps': `plan list --running` lists the plans that run"),
     "an empty state directory": Mistake(
@@ -592,6 +620,11 @@ STARTED: dict[str, tuple[str, str, int]] = {
     "an input that there is not": ("run FILE --input a=1", "the plan has no input 'a'", 2),
     "a template that there is not": ("template run nope", "UNKNOWN_TEMPLATE: there is no template 'nope'; `plan", 2),
     "a schedule that there is not": ("schedule show nope", "SCHEDULE_NOT_FOUND: there is no schedule 'nope' on", 4),
+    "a minute of a schedule that there is not": (
+        "schedule create x FILE --cron CRON",
+        "BAD_SCHEDULE: --cron: Minute is not in range [0-59]; its fields are minute,",
+        2,
+    ),
     "a schedule that cannot be": ("schedule create x FILE --cron x", "BAD_SCHEDULE: --cron 'x' does not have 5", 2),
     "a workspace that there is not": ("run FILE --workspace /nope", "BAD_WORKSPACE: --workspace: /nope is not a", 2),
     "a screen in a pipe": ("review ID", "NO_TERMINAL: plan review needs a terminal", 2),
@@ -613,7 +646,7 @@ async def test_a_mistake_about_a_plan_that_runs(environ: Environ, worker: Worker
     await until(asks, "it asks")
     wrong = {}
     for what, (command, says, code) in STARTED.items():
-        words = {"FILE": str(file), "ID": name, "IDD": f"{name}d", "''": ""}
+        words = {"FILE": str(file), "ID": name, "IDD": f"{name}d", "CRON": "61 * * * *", "''": ""}
         answered = await plan(environ, *(words.get(each, each) for each in command.split()))
         if says.replace("ID'", f"{name}'") not in answered.err or answered.code != code:
             wrong[what] = (answered.code, answered.err)

@@ -17,6 +17,7 @@ from plansurvive.plans.run import Change, Options, Run, Status
 from plansurvive.plans.run.step_call import upcoming
 from plansurvive.plans.views.progress.events import events
 from tests.plans.building import NOW, TOOLS, begun, completed, failed, later, run_of, step
+from tests.plans.flow.player import Player, note, plan
 
 
 def deleting(**fields: Any) -> Step:
@@ -219,3 +220,12 @@ def test_a_name_is_verified_only_where_decisions_are_signed(
     message = Decide(step_id="a", approved=True, by="ann@example.org", via=via, verified=verified)
     decision = decide(run, message, NOW, "update")
     assert (decision.who, run.log[-1].text) == (who, f"step 'a' approved by {who}")
+
+
+def test_a_decision_on_a_loop_that_runs_names_the_items_that_await_one() -> None:
+    asks = note("work", "$item") | {"requiresApproval": True}
+    player = Player(plan({"id": "each", "forEach": {"items": ["a", "b"]}, "steps": [asks]})).play()
+    assert refused(player.run, approve(stepId="each")).message == (
+        "step 'each' is already running and is decided by what is inside it: 'each[0].work' awaits a decision, "
+        "'each[*].work' names all such items"
+    )

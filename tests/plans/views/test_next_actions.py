@@ -98,6 +98,10 @@ TABLE: dict[str, tuple[dict[str, Any], list[str]]] = {
         {"status": "partial", "failed": INSIDE},
         ["plan logs p 'resize[cat.png].thumb'", RESUME, "plan rerun p --from resize"],
     ),
+    "an item failed that its loop tolerates": (
+        {"status": "completed", "failed": INSIDE},
+        ["plan rerun p --from 'resize[cat.png].thumb'"],
+    ),
     "a step was denied": ({"status": "partial", "denied": DENIED}, [RESUME]),
     "the budget is spent": (
         {"status": "partial", "failed": BUDGET},
