@@ -67,12 +67,12 @@ class OfOne(InRun):
         if running := self._end_commands(session):  # of a process before, which was lost
             run = self.execution.run
             await workflow.wait_condition(lambda: all(run.steps[name].status in DONE for name in running))
-        decided = _decided(self.execution.run, session) if session.sent else []
         if session.sent:
-            decided, session.messages = [*decided, *session.messages], []
+            session.given += [*_decided(self.execution.run, session), *session.messages]
+            session.messages = []
         return {
             "session": session.session, "sent": session.sent, "arrived": session.arrived,
-            "process": session.processes, "decided": decided,
+            "process": session.processes, "decided": session.given,
         }  # fmt: skip
 
     @update(
@@ -86,8 +86,7 @@ class OfOne(InRun):
         `answer` is `allowed`, `denied`, `unanswered` (its time limit has passed), or after `hold` seconds `held`. A
         decision about the same call that the agent has not been given counts at once.
         """
-        session, run = self._session(), self.execution.run
-        session.arrived = True
+        session, run = self._heard(), self.execution.run
         if self._is_full(session):
             return {"answer": "held", "stepId": ""}
         digest = digest_of_data(message.model_dump(mode="json", exclude={"hold"}))
@@ -118,8 +117,7 @@ class OfOne(InRun):
         Returns when it has begun, or with `until` when it has ended: `answer` is `begun`, `ended` (with `value`,
         `large` or `problem`), `denied`, `unanswered`, or `held` where no person has decided for `hold` seconds.
         """
-        session, run = self._session(), self.execution.run
-        session.arrived = True
+        session, run = self._heard(), self.execution.run
         if not message.step_id and self._is_full(session):
             return {"answer": "held", "stepId": ""}
         step_id = message.step_id or self._commanded(message)
@@ -169,8 +167,7 @@ class OfOne(InRun):
         """Sent by a turn of a coding agent while it works: calls of its own tools that have ended, what its
         session has taken and cost. Returns `{go: true}`, or false where the plan's budget does not let it continue now.
         """
-        session = self._session()
-        session.arrived = True
+        session = self._heard()
         session.made += message.calls
         if message.tokens > session.tokens:
             session.tokens, session.spending = message.tokens, ""
@@ -187,8 +184,7 @@ class OfOne(InRun):
     @signal("coding_tasks", ReportTasks, "Sent by a turn of a coding agent: its list of tasks.", max_bytes=AGENT_BYTES)
     def coding_tasks(self, message: ReportTasks) -> None:
         """Sent by a turn of a coding agent: its list of tasks, those that are done first."""
-        session = self._session()
-        session.arrived = True
+        session = self._heard()
         session.tasks, session.done = [text[:2_000] or "-" for text in message.tasks], message.done
         self.execution.wake()
 
@@ -286,6 +282,12 @@ class OfOne(InRun):
         if found is None or not found.agent:
             raise Refused("no coding agent works here", "NOT_ASKED")
         return found
+
+    def _heard(self) -> CodingSession:
+        """The session, of which the agent's process lets us hear: so it has what it was sent."""
+        session = self._session()
+        session.arrived, session.given = True, []
+        return session
 
     def _asked(self, message: AskPermission, digest: str) -> str:
         """Append the step that asks a person. One that was asked and used before says that it may have happened."""

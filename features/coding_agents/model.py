@@ -83,7 +83,10 @@ class CodingSession(Part):
     value: dict[str, Any] = Field(default_factory=dict, description="What the last turn returned.")
     tasks: list[str] = Field(default_factory=list, description="Its task list, those that are done first.")
     done: int = Field(default=0, description="How many of them are done.")
-    messages: list[str] = Field(default_factory=list, description="To the agent, which it has not been given.")
+    messages: list[str] = Field(default_factory=list, description="To the agent, which no process has been given.")
+    given: list[str] = Field(
+        default_factory=list, description="What its process was given in sentences, and may have died with."
+    )
 
 
 def cost_in(usage: Any) -> dict[str, float]:

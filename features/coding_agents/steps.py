@@ -41,8 +41,9 @@ class CodingAgents(ChildAgents):
         if before is None or known is None or not known.loads or not asks_the_same(before.order, order):
             return None
         agent = AgentRun.of(order, name, Options())
+        untold = [*known.given, *known.messages]
         kept = {"session": known.session, "sent": known.sent, "arrived": known.arrived, "paid": known.paid}
-        agent.run.keep(CodingSession(loads=True, **kept))
+        agent.run.keep(CodingSession(loads=True, messages=untold, **kept))
         return agent
 
 

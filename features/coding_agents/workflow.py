@@ -103,8 +103,8 @@ class CodingAgentWorkflow(AgentWorkflow):
         agent, state, now = self._agent, self._agent.run.steps[turn], workflow.now()
         value: dict[str, Any] = {}
         if state.status is Status.COMPLETED and state.result is not None and isinstance(state.result.value, dict):
-            value = state.result.value
-            agent.run.part(CodingSession).value = value
+            value, session = state.result.value, agent.run.part(CodingSession)
+            session.value, session.given = value, []
             self._count(value.get("usage") or {})
         if agent.run.stopped:
             agent_run.conclude(agent, "interrupted", agent.run.stopped, now)

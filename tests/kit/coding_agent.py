@@ -4,7 +4,7 @@
 
 SCRIPT is JSON: `{"loads": true, "prompts": [[ACTION, ...], ...]}`, the actions for each request of a session, the last
 list for all further ones; with `"continues": true` it continues the first one with the action that it was at. With
-`"dies": METHOD` it dies once it has answered that. What it receives is added to `log.jsonl` in its home, where
+`"dies": METHOD` it dies when it has first answered that. What it receives is added to `log.jsonl` in its home, where
 its sessions are kept, too. It imports nothing of ours and no library, as any program could be at the other end.
 """
 
@@ -94,7 +94,8 @@ class Agent:
         else:
             return self.send({"id": number, "error": {"code": -32601, "message": "Method not found"}})
         self.send({"id": number, "result": result})
-        if self.script.get("dies") == method:
+        if self.script.get("dies") == method and not (HOME / "died").exists():
+            (HOME / "died").touch()
             os._exit(3)
         return None
 

@@ -45,6 +45,11 @@ MUTATIONS = {
         "    await permitted(agent, lambda: _characters(agent, question))\n",
         "",
     ),
+    "no report of what a coding agent has called": (
+        "../features/coding_agents/workflow.py",
+        '            await reports.report_to_parent(agent, "", own=calls)\n',
+        "",
+    ),
     "no news for those who are notified": (
         "../features/notify/in_workflow.py",
         "self._task = asyncio.create_task(self._work())",

@@ -46,8 +46,10 @@ async def test_the_calls_and_the_text_of_an_agent_are_seen_while_it_works(idle: 
     assert tools == ["coding_agent", "coding_agent.execute", "coding_agent.search"]
 
 
-async def test_a_message_interrupts_an_agent_that_asks_and_it_continues_with_it(idle: Plans, scene: Scene) -> None:
-    scene.script([{"ask": "make test", "yes": [], "no": []}], [{"say": "kept"}])
+async def test_a_message_interrupts_an_agent_that_asks_and_it_continues_with_it_though_a_process_dies(
+    idle: Plans, scene: Scene
+) -> None:
+    scene.script([{"ask": "make test", "yes": [], "no": []}], [{"say": "kept"}], dies="session/load")
     async with scene.worker():
         plan = await idle.start([code()])
         agent, _ = await asked(plan)
@@ -57,7 +59,8 @@ async def test_a_message_interrupts_an_agent_that_asks_and_it_continues_with_it(
         assert sentence.startswith("the agent gets the message")
         view = await plan.ended()
     assert step(view, "code")["result"]["value"]["text"] == "kept"
-    assert scene.prompts[1] == "Continue the interrupted request.\n\nA message of ann: Keep the old name."
+    assert scene.prompts[1:] == ["Continue the interrupted request.\n\nA message of ann: Keep the old name."]
+    assert len(scene.log("session/load")) == 2
 
 
 async def test_a_message_to_an_agent_that_loads_no_session_is_refused(idle: Plans, scene: Scene) -> None:
