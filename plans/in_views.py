@@ -12,13 +12,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 from plansurvive.plans.child_state import Asked
 from plansurvive.plans.model import Step
 from plansurvive.plans.model.parts import Parted
 from plansurvive.plans.proposals import Proposal
-from plansurvive.plans.step_state import StepState
+from plansurvive.plans.step_state import Consent, StepState
 
 
 class Member(NamedTuple):
@@ -39,6 +39,37 @@ class Below(NamedTuple):
     """With paths as the agent or child plan names them: `upload`, `review/call_1`."""
     more: int = 0
     """How many more there are."""
+
+
+class Viewer(NamedTuple):
+    """The person to whom a card is shown."""
+
+    name: str
+    is_proven: bool = True
+    """A login or a key of their own proves what they decide here."""
+
+
+class Way(NamedTuple):
+    """What a person may do about a card, beside approving and denying."""
+
+    verb: str
+    """As in `client.runs` and in the address of the page: `withdraw`."""
+    label: str
+    """The text of its button."""
+    option: str = ""
+    """The option of the verb that is set."""
+    text: str = ""
+    """What follows from it, in sentences."""
+    comment: str = ""
+    """What the comment has to say; empty: it needs none."""
+
+
+class AskedOf(Protocol):
+    """What features look at of a card (`plans.views.models.card`)."""
+
+    @property
+    def consents(self) -> Sequence[Consent]:
+        """Who must approve, and who has."""
 
 
 @dataclass(frozen=True)
@@ -67,6 +98,10 @@ class InViews:
     card: Callable[[Parted, Step], Mapping[str, Any]] | None = None
     """Fields of the card of an approval that a step of a run awaits; `reasons` go behind those of others. Example:
     `policy` adds who must approve, and who has."""
+    barred: Callable[[AskedOf, Viewer], str] | None = None
+    """Why a person may not approve what a card asks; empty: they may, as far as it knows. Example: `policy`."""
+    ways: Callable[[AskedOf, Viewer], Iterable[Way]] | None = None
+    """What a person may do beside approving and denying. Example: `policy` lets them withdraw what they decided."""
     proposals: Mapping[str, Proposal] = field(default_factory=dict)
     """By its kind, what it proposes about steps (`StepState.proposal`), in words. Example: `budget`."""
     delegated: tuple[str, ...] = ()
@@ -87,6 +122,8 @@ class ViewSet:
         self._member = [each.member for each in views if each.member]
         self._below = [each.below for each in views if each.below]
         self._card = [each.card for each in views if each.card]
+        self._barred = [each.barred for each in views if each.barred]
+        self._ways = [each.ways for each in views if each.ways]
         self._event = [each.event for each in views if each.event]
         self.proposals = {kind: proposal for each in views for kind, proposal in each.proposals.items()}
         self.delegated = frozenset(tool for each in views for tool in each.delegated)
@@ -130,6 +167,14 @@ class ViewSet:
             added = seam(run, step)
             found |= {**added, "reasons": [*found["reasons"], *added.get("reasons", ())]}
         return found
+
+    def barred(self, card: AskedOf, viewer: Viewer) -> str:
+        """See `InViews.barred`: what each says that says something."""
+        return "; ".join(filter(None, (seam(card, viewer) for seam in self._barred)))
+
+    def ways(self, card: AskedOf, viewer: Viewer) -> list[Way]:
+        """See `InViews.ways`."""
+        return [way for seam in self._ways for way in seam(card, viewer)]
 
     def event(self, plan_id: str, step: Step, state: StepState) -> str | None:
         """See `InViews.event`: what the first of them says."""

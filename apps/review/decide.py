@@ -16,6 +16,7 @@ from plansurvive.apps.review.undisturbed import undisturbed
 from plansurvive.client import runs
 from plansurvive.client.runs import Choice
 from plansurvive.plans.errors import InvalidPlan, PlanError
+from plansurvive.plans.in_views import Viewer
 from plansurvive.plans.text.safe_text import line
 from plansurvive.plans.views.models.card import Card
 
@@ -77,8 +78,8 @@ class Deciding(LivePlan):
     async def action_override(self) -> None:
         """Approve the chosen step alone, in place of all who must, with a reason."""
         item = self._asked
-        if item is None or not any(each.override for each in item.consents if each.missing):
-            self.say("No rule lets anybody approve this step alone.")
+        if item is None or not any(way.option == "override" for way in item.ways(Viewer(self.who))):
+            self.say("No rule lets you approve this step alone.")
         elif self.is_read or await self._is_approved(item, always=False):
             await self._overridden(item)
 

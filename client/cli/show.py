@@ -27,12 +27,12 @@ from plansurvive.client.rpc import ask, describe
 from plansurvive.client.unserved import unserved
 from plansurvive.client.verbs import runs
 from plansurvive.client.verbs.calls import with_values
-from plansurvive.client.verbs.pending import why_not
 from plansurvive.client.verbs.runs import Pending, Summary
 from plansurvive.plans.definition.checks.validation import problems
 from plansurvive.plans.definition.parsing import read_plan
 from plansurvive.plans.errors import InvalidPlan
 from plansurvive.plans.flow.ids import covers
+from plansurvive.plans.in_views import Viewer
 from plansurvive.plans.model import Plan
 from plansurvive.plans.run import PlanStatus
 from plansurvive.plans.text.safe_text import line
@@ -204,7 +204,7 @@ def pending(
         if plan is not None and step is not None:
             found = [each for each in found if covers(step, each.step_id)]
         if mine:
-            judged = [(each, why_not(each, me)) for each in found]
+            judged = [(each, each.barred(Viewer(me))) for each in found]
             others.update({f"{each.plan_id} {each.step_id}": why for each, why in judged if why})
             found = [each for each, why in judged if not why]
         if full:

@@ -15,8 +15,7 @@ from plansurvive.client.listing import Listed, list_plans
 from plansurvive.client.rpc import STUCK, ask_view, describe
 from plansurvive.plans.errors import PlanError
 from plansurvive.plans.flow.ids import pattern_of
-from plansurvive.plans.model.identities import identity
-from plansurvive.plans.step_state import Consent
+from plansurvive.plans.in_views import Viewer
 from plansurvive.plans.views.models import BriefView
 from plansurvive.plans.views.models.card import Card
 from plansurvive.plans.views.next_actions import worker_command
@@ -64,7 +63,7 @@ async def pending(
     plans. Raises NotConnected.
     """
     async for item in _pending_in_all(client, say, plan, patience, candidates):
-        if to is None or is_for(item, to):
+        if to is None or (item.to and not item.barred(Viewer(to))):
             yield item
 
 
@@ -85,41 +84,6 @@ def number_in(view: BriefView) -> int:
         if each.agent_asks:
             below |= {(each.agent_asks.agent_id, pattern_of(name)) for name in each.agent_asks.step_ids}
     return len(own | below) + more
-
-
-def is_for(item: Pending, name: str) -> bool:
-    """Whether a pending decision is a question to this person."""
-    whom = item.args.get("to")
-    return item.is_question and isinstance(whom, str) and identity(whom.strip()) == identity(name.strip())
-
-
-def why_not(item: Pending, name: str) -> str:
-    """Why this person may not decide about it; empty if they may."""
-    if item.is_question:
-        return f"it asks {item.to}" if item.to and not is_for(item, name) else ""
-    mine, reasons = identity(name), list[str]()
-    for each in item.consents:
-        if not each.missing:
-            continue
-        may = {identity(one): why for one, why in each.people.items()}
-        if not may.get(mine, "no") or not (may or each.by):
-            return ""
-        reasons.append(may.get(mine) or f"rule '{each.rule}' lets {', '.join(each.by[:10]) or 'others'} decide")
-    return "; ".join(reasons)
-
-
-def has_approved(item: Pending, name: str) -> bool:
-    """Whether this person has approved it, and others must as well."""
-    return any(_is_called(each, name, one.by) for each in item.consents for one in each.decided)
-
-
-def may_override(item: Pending, name: str) -> bool:
-    """Whether a rule lets this person approve it alone."""
-    return any(_is_called(each, name, one) for each in item.consents if each.missing for one in each.override)
-
-
-def _is_called(consent: Consent, name: str, person: str) -> bool:
-    return identity(name) in map(identity, (person, *consent.logins.get(person, ())))
 
 
 async def _pending_in_all(

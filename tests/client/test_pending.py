@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -17,7 +16,6 @@ from plansurvive.client.rpc import ask
 from plansurvive.client.verbs import pending
 from plansurvive.features.workflow_types import PlanWorkflow
 from plansurvive.plans.run import Options
-from plansurvive.plans.step_state import Approved, Consent
 from plansurvive.runtime.settings import Settings
 from plansurvive.worker import build
 from tests.kit.driving import terminated
@@ -118,43 +116,3 @@ async def _refused(client: Client, plan: str) -> NoWorker:
     with pytest.raises(NoWorker) as caught:
         await ask(client, plan, "plan", patience=1.0)
     return caught.value
-
-
-def asks(*consents: Consent, **fields: Any) -> pending.Pending:
-    return pending.Pending.model_validate(
-        {"plan_id": "p", "step_id": "s", "tool": "t", "kind": "approval", "args": {}, "consents": consents, **fields}
-    )
-
-
-def test_a_person_is_known_by_name_and_login_to_have_approved_and_as_one_who_may_override() -> None:
-    done = Consent(
-        rule="r", missing=1, decided=[Approved(by="ann", time=datetime.now(UTC))], override=["bob"],
-        logins={"ann": ["ann@example.org"], "bob": ["bob@example.org"]},
-    )  # fmt: skip
-    for name, approved, overrides in (
-        ("ann", True, False), ("ANN@example.org", True, False), ("bob@example.org", False, True), ("eve", False, False),
-    ):  # fmt: skip
-        assert (pending.has_approved(asks(done), name), pending.may_override(asks(done), name)) == (approved, overrides)
-    assert not pending.may_override(asks(done.model_copy(update={"missing": 0})), "bob")
-
-
-RULE = Consent(
-    rule="release", by=["ann", "bob"], missing=1,
-    people={"ann": "", "ann@example.org": "", "bob": "bob has approved", "cara": ""},
-)  # fmt: skip
-
-
-@pytest.mark.parametrize(
-    ("item", "name", "why"),
-    [
-        (asks(), "eve", ""), (asks(RULE), "ann", ""), (asks(RULE), "Ann@Example.org", ""), (asks(RULE), "cara", ""),
-        (asks(RULE), "bob", "bob has approved"), (asks(RULE), "eve", "rule 'release' lets ann, bob decide"),
-        (asks(RULE.model_copy(update={"missing": 0}), Consent(rule="any", missing=1)), "bob", ""),
-        (asks(RULE, RULE.model_copy(update={"rule": "two", "people": {"bob": ""}})), "bob", ""),
-        (asks(kind="question", args={"to": "Ann"}), "ann", ""),
-        (asks(kind="question", args={"to": "ann"}), "bob", "it asks ann"),
-        (asks(kind="question"), "bob", ""),
-    ],
-)  # fmt: skip
-def test_why_something_is_not_for_a_person_to_decide(item: pending.Pending, name: str, why: str) -> None:
-    assert pending.why_not(item, name) == why

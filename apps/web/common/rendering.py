@@ -21,17 +21,13 @@ from starlette.responses import HTMLResponse, JSONResponse, Response
 from plansurvive.apps.web.common.assets import asset
 from plansurvive.client.access import Person, Role, csrf_of
 from plansurvive.client.page.pages import all_pages, links, site_of
-from plansurvive.client.verbs.pending import Pending, has_approved, may_override, why_not
 from plansurvive.plans.errors import PlanError
+from plansurvive.plans.in_views import Viewer
 from plansurvive.plans.text.lengths import seconds as written
 from plansurvive.plans.text.safe_text import exact, line, safe
 from plansurvive.plans.views.steps.row import MARKS
 
 TEMPLATES = Path(__file__).parent.parent / "templates"
-_UNPROVEN = (
-    "this page has no login that proves who you are, which those who must approve it have to prove; decide with a key"
-    " of your own (`plan keys person NAME`), or on a page with a login"
-)
 
 
 def page(request: Request, template: str, *, status: int = 200, **context: Any) -> Response:
@@ -128,25 +124,18 @@ def _shown(value: object) -> object:
     return safe(value) if isinstance(value, str) and not isinstance(value, Markup) else value
 
 
-def _why_not(item: Pending, person: Person) -> str:
-    """Why the person may not approve it here; empty if they may."""
-    if person.verified or not any(each.missing for each in item.consents):
-        return why_not(item, person.name)
-    return _UNPROVEN
-
-
 def _common(request: Request) -> dict[str, Any]:
-    """`person`, `may` (by role), `csrf`, `said`, `path`; `nav` is overwritten by the page. Of what is asked, by person:
-    `why_not` (approve it), `has_approved`, `may_override`.
+    """`person`, `may` (by role), `csrf`, `said`, `path`; `nav` is overwritten by the page. Of a card, for the person:
+    `barred`, `ways`.
     """
     person: Person | None = getattr(request.state, "person", None)
+    viewer = Viewer(person.name, person.verified) if person else Viewer("", False)
     return {
         "request": request,
         "person": person,
         "may": person.may if person else lambda _role: False,
-        "why_not": lambda item: _why_not(item, person) if person else "",
-        "has_approved": lambda item: person is not None and has_approved(item, person.name),
-        "may_override": lambda item: person is not None and person.verified and may_override(item, person.name),
+        "barred": lambda card: card.barred(viewer),
+        "ways": lambda card: card.ways(viewer),
         "csrf": csrf_of(request),
         "can_log_out": site_of(request).access.can_log_out,
         "said": lambda: site_of(request).take_said(request) if person else [],

@@ -20,8 +20,9 @@ from temporalio.client import Client
 from plansurvive.apps.web.common.service import Service
 from plansurvive.client.listing import Listed, list_plans
 from plansurvive.client.rpc import ask_view
-from plansurvive.client.verbs.pending import Pending, number_of, pending, why_not
+from plansurvive.client.verbs.pending import Pending, number_of, pending
 from plansurvive.plans.errors import PlanError
+from plansurvive.plans.in_views import Viewer
 from plansurvive.plans.log import LogKind
 from plansurvive.plans.run import PlanStatus
 from plansurvive.plans.text.safe_text import line
@@ -60,7 +61,7 @@ class Waiting:
 
     def of(self, name: str) -> Waiting:
         """The same with the decisions that this person may make, alone."""
-        return replace(self, decisions=tuple(item for item in self.decisions if not why_not(item, name)))
+        return replace(self, decisions=tuple(item for item in self.decisions if not item.barred(Viewer(name))))
 
     @property
     def count(self) -> int:

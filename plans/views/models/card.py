@@ -14,9 +14,10 @@ from typing import Any, Self
 from pydantic import Field, PrivateAttr
 
 from plansurvive.plans.definition.questions import as_typed, on_timeout
-from plansurvive.plans.in_views import NO_VIEWS, ViewSet
+from plansurvive.plans.in_views import NO_VIEWS, Viewer, ViewSet, Way
 from plansurvive.plans.large_value import LargeValue
 from plansurvive.plans.model import Value
+from plansurvive.plans.model.identities import identity
 from plansurvive.plans.proposals import Named, named, whole
 from plansurvive.plans.step_state import Consent
 from plansurvive.plans.text.safe_text import exact, exact_name, line, quoted, unusual
@@ -113,6 +114,17 @@ class Card(Value):
     def to(self) -> str:
         """Who should answer the question; empty: nobody in particular."""
         return str(self.args.get("to") or "") if self.is_question else ""
+
+    def barred(self, viewer: Viewer) -> str:
+        """Why this person may not approve or answer it; empty if they may."""
+        if self.is_question:
+            is_for = not self.to or identity(self.to.strip()) == identity(viewer.name.strip())
+            return "" if is_for else f"it asks {self.to}"
+        return self._views.barred(self, viewer)
+
+    def ways(self, viewer: Viewer) -> list[Way]:
+        """What this person may do beside approving and denying."""
+        return [] if self.is_question else self._views.ways(self, viewer)
 
     @property
     def wanted(self) -> str:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from plansurvive.plans.in_views import InViews, ViewSet
+from plansurvive.plans.in_views import InViews, Viewer, ViewSet, Way
 from plansurvive.plans.large_value import LargeValue
 from plansurvive.plans.proposals import Named, Proposal
 from plansurvive.plans.views.models import BriefView
@@ -48,6 +48,25 @@ def question(**args: Any) -> Card:
 def test_a_card_says_what_it_is_about(kind: str, heading: str, what: str) -> None:
     card = call(kind=kind, args={"to": "ann"})
     assert (card.heading, card.wanted) == (heading, what)
+
+
+def test_features_bar_people_and_add_ways_to_decide() -> None:
+    later = InViews(
+        "later", barred=lambda _, viewer: "at night" if viewer.name == "bob" else "",
+        ways=lambda *_: [Way("delay", "Not yet")],
+    )  # fmt: skip
+    card = Card.of(ViewSet([later]), step_id="a", kind="approval", tool="t")
+    assert (card.barred(Viewer("ann")), card.barred(Viewer("bob"))) == ("", "at night")
+    assert [way.verb for way in card.ways(Viewer("ann"))] == ["delay"]
+
+
+@pytest.mark.parametrize(
+    ("to", "name", "why"),
+    [("Ann", "ann ", ""), ("ann", "bob", "it asks ann"), (None, "bob", ""), ("ann", "", "it asks ann")],
+)
+def test_a_question_may_be_for_one_person(to: str | None, name: str, why: str) -> None:
+    assert question(to=to).barred(Viewer(name)) == why
+    assert question(to=to).ways(Viewer(name)) == []
 
 
 def test_only_a_call_has_arguments_to_replace() -> None:

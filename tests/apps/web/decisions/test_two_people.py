@@ -94,7 +94,9 @@ async def test_one_of_two_is_shown_to_both_and_the_second_has_the_call_made(
             await until(lambda: first.get_by_text("1 of 2, by ann at").first.is_visible(), "ann sees one of two")
             await pictures(first, tmp_path, "one-of-two")
             assert not (workspace / "notes.md").exists()
-            assert await first.get_by_text("You have approved this; others must as well.").is_visible()
+            assert await first.get_by_text(
+                "You cannot approve this: you have approved it; others must as well."
+            ).is_visible()
             assert await first.get_by_role("button", name="Approve release").count() == 0
             await first.get_by_role("button", name="Withdraw mine about release").click()
             await until(lambda: first.get_by_text("was withdrawn").first.is_visible(), "ann has taken it back")
@@ -103,7 +105,7 @@ async def test_one_of_two_is_shown_to_both_and_the_second_has_the_call_made(
             await until(lambda: first.get_by_text("1 of 2, by ann at").first.is_visible(), "ann has approved again")
 
             await as_somebody(third, "cara@example.org", decide)
-            assert await third.get_by_text("Not yours to approve").first.is_visible()
+            assert await third.get_by_text("You cannot approve this: rule").first.is_visible()
             assert await third.get_by_role("button", name="Approve release").count() == 0
             assert await third.get_by_role("button", name="Deny release").is_visible()
             await pictures(third, tmp_path, "may-not")
