@@ -17,6 +17,7 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute, Mount, Route
 
 from plansurvive.plans.errors import PlanError
+from plansurvive.plans.in_views import Viewer
 
 Handler = Callable[[Request], Awaitable[Response]]
 _NEEDS, _PUBLIC = "needs_role", "is_public"
@@ -73,6 +74,11 @@ class Person:
     def starter(self) -> Starter:
         """Who starts a plan, as its options say it."""
         return Starter(by=self.name, vouched=self.verified or None)
+
+    @property
+    def viewer(self) -> Viewer:
+        """To whom a card is shown."""
+        return Viewer(self.name, self.verified)
 
     def may(self, role: Role) -> bool:
         """Whether the person has this role or a higher one."""

@@ -161,7 +161,14 @@ class _Signing(OutboundInterceptor):
 
     async def _signed(self, workflow_id: str, name: str, args: Sequence[Any]) -> Sequence[Any]:
         message, kind = _only_object(args), SIGNED_MESSAGES.get(name)
-        if kind is None or message is None or (found := self._keys.of(message, message.get("by"))) is None:
+        if kind is None or message is None:
+            return args
+        if kind == "edit" and message.get("via") == "mcp" and message.get("verified") is True:
+            # A login makes its owner an author of what their agent edits. It lets no agent decide for them.
+            found = self._keys.of({"via": "web"}, None)
+        else:
+            found = self._keys.of(message, message.get("by"))
+        if found is None:
             return args
         description = await self.next.describe_workflow(DescribeWorkflowInput(
             id=workflow_id, run_id=None, rpc_metadata={}, rpc_timeout=None

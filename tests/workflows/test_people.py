@@ -175,6 +175,20 @@ async def test_an_edit_names_who_has_signed_it(
         assert (decision.signed, decision.verified) == ("ann", True)
 
 
+async def test_a_page_vouches_for_who_edits_over_its_mcp_with_a_login_and_lets_no_agent_decide(
+    idle: Plans, make_worker: MakeWorker, policy: None, page: Desk, temporal_client: Client
+) -> None:
+    async with make_worker():
+        plan = await waiting(idle, temporal_client)
+        for verified, signer in ((True, "page:team"), (False, "")):
+            edit = SetField(op="set", step_id="gate", path="description", value=f"by {signer}")
+            await runs.edit(page.client, plan.id, [edit], by="ann@example.org", via="mcp", verified=verified)
+            last = (await state_of(plan))["revisions"][-1]
+            assert (last.get("signed", ""), last.get("verified", False)) == (signer, verified)
+        decision = await page.decide(plan, by="ann@example.org", via="mcp", verified=True)
+        assert (decision.signed, decision.verified) == ("", False)
+
+
 async def test_what_people_sign_is_for_one_run_of_the_plan(
     idle: Plans, make_worker: MakeWorker, policy: None, temporal_client: Client
 ) -> None:

@@ -72,9 +72,7 @@ class Editing:
         refuse_other_queues([edit.model_dump(mode="json") for edit in edits], self.host.settings)
         await _refuse_others(here, plan_id)
         refuse_beyond_llm(edits, await tools_of(here.client, plan_id, here.settings))
-        found = await runs.edit(
-            here.client, plan_id, edits, expect_version=expect_version, by=f"{caller.name} (mcp)", why=why
-        )
+        found = await runs.edit(here.client, plan_id, edits, expect_version=expect_version, why=why, **caller.author)
         shown = EditedPlan(plan_id=id_of(plan_id), **found.model_dump(by_alias=False))
         return reply(shown, "\n".join([f"{shown.plan_id}: version {shown.version}", *shown.diff, *shown.warnings]))
 

@@ -22,7 +22,6 @@ from plansurvive.apps.web.common.assets import asset
 from plansurvive.client.access import Person, Role, csrf_of
 from plansurvive.client.page.pages import all_pages, links, site_of
 from plansurvive.plans.errors import PlanError
-from plansurvive.plans.in_views import Viewer
 from plansurvive.plans.text.lengths import seconds as written
 from plansurvive.plans.text.safe_text import exact, line, safe
 from plansurvive.plans.views.steps.row import MARKS
@@ -129,13 +128,12 @@ def _common(request: Request) -> dict[str, Any]:
     `barred`, `ways`.
     """
     person: Person | None = getattr(request.state, "person", None)
-    viewer = Viewer(person.name, person.verified) if person else Viewer("", False)
     return {
         "request": request,
         "person": person,
         "may": person.may if person else lambda _role: False,
-        "barred": lambda card: card.barred(viewer),
-        "ways": lambda card: card.ways(viewer),
+        "barred": lambda card: card.barred(person.viewer) if person else "",
+        "ways": lambda card: card.ways(person.viewer) if person else [],
         "csrf": csrf_of(request),
         "can_log_out": site_of(request).access.can_log_out,
         "said": lambda: site_of(request).take_said(request) if person else [],

@@ -59,9 +59,9 @@ class Waiting:
     gone: dict[str, str] = field(default_factory=dict)
     """What became of decisions that were here before, by key."""
 
-    def of(self, name: str) -> Waiting:
+    def of(self, viewer: Viewer) -> Waiting:
         """The same with the decisions that this person may make, alone."""
-        return replace(self, decisions=tuple(item for item in self.decisions if not item.barred(Viewer(name))))
+        return replace(self, decisions=tuple(item for item in self.decisions if not item.barred(viewer)))
 
     @property
     def count(self) -> int:

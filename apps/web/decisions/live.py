@@ -8,15 +8,16 @@ from collections.abc import AsyncIterator
 from contextlib import suppress
 
 from plansurvive.apps.web.decisions.inbox import Inbox, Waiting
+from plansurvive.plans.in_views import Viewer
 
 STILL_HERE = 15.0
 """Seconds between two signs of life."""
 
 
-async def events(inbox: Inbox, name: str | None = None) -> AsyncIterator[bytes]:
+async def events(inbox: Inbox, viewer: Viewer | None = None) -> AsyncIterator[bytes]:
     """One event at once, and one for each change: `keys`, `gone` and what became of those, a `problem`, the `count`.
 
-    `name`: of what this person may decide, alone.
+    `viewer`: of what this person may decide, alone.
     """
     follower = inbox.follow()
     following: asyncio.Task[Waiting] | None = None
@@ -28,7 +29,7 @@ async def events(inbox: Inbox, name: str | None = None) -> AsyncIterator[bytes]:
                 yield b": still here\n\n"
                 continue
             waiting, following = following.result(), None
-            waiting = waiting if name is None else waiting.of(name)
+            waiting = waiting if viewer is None else waiting.of(viewer)
             found = {"keys": waiting.keys, "gone": waiting.gone, "problem": waiting.problem, "count": waiting.count}
             yield f"event: waiting\ndata: {json.dumps(found)}\n\n".encode()
     finally:

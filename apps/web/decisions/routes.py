@@ -34,6 +34,7 @@ from plansurvive.client.verbs.calls import with_values
 from plansurvive.plans.definition.questions import misfit
 from plansurvive.plans.errors import InvalidPlan, Refused
 from plansurvive.plans.flow.ids import is_pattern
+from plansurvive.plans.in_views import Viewer
 
 MOST_CARDS = 100
 """Decisions shown in the inbox, oldest first; the others come up once these are decided."""
@@ -60,13 +61,13 @@ class Typed:
 
 async def inbox(request: Request) -> Response:
     """Everything that waits for a person, oldest first; with `mine`, what this one may decide."""
-    service, name = service_of(request), _mine(request)
+    service, viewer = service_of(request), _mine(request)
     everything = await inbox_of(request).now()
-    waiting = everything.of(name) if name is not None else everything
+    waiting = everything.of(viewer) if viewer is not None else everything
     cards = await cards_of(service, waiting.decisions[:MOST_CARDS])
     more = len(waiting.decisions) - len(cards)
     return page(request, "inbox.html", nav="inbox", waiting=waiting, groups=groups(cards), more=more,
-                is_mine=name is not None, others=len(everything.decisions) - len(waiting.decisions))  # fmt: skip
+                is_mine=viewer is not None, others=len(everything.decisions) - len(waiting.decisions))  # fmt: skip
 
 
 async def live(request: Request) -> Response:
@@ -74,9 +75,9 @@ async def live(request: Request) -> Response:
     return StreamingResponse(events(inbox_of(request), _mine(request)), media_type="text/event-stream")
 
 
-def _mine(request: Request) -> str | None:
+def _mine(request: Request) -> Viewer | None:
     """Whose decisions are wanted; None: everybody's."""
-    return person_of(request).name if "mine" in request.query_params else None
+    return person_of(request).viewer if "mine" in request.query_params else None
 
 
 async def decision(request: Request) -> Response:

@@ -42,6 +42,17 @@ decide = "deny"
 OTHER = '[[rule]]\nname = "new"\ntool = "run_command"\ncommand = ["echo *"]\ndecide = "allow"\n'
 
 
+TOOLS = load_tools([LEDGER_TOOLS])
+SPECS = {name: tool.spec for name, tool in TOOLS.items()}
+
+
+def ruled(settings: Settings, tmp_path: Path) -> Settings:
+    file = tmp_path / "policy.toml"
+    file.write_text(RULES)
+    file.chmod(0o600)
+    return settings.with_flags(policy=file)
+
+
 def echo(name: str, text: str) -> dict[str, object]:
     return {"id": name, "tool": "run_command", "args": {"command": f"echo {text}"}}
 
@@ -49,13 +60,9 @@ def echo(name: str, text: str) -> dict[str, object]:
 async def test_what_came_of_calls_by_rule_and_what_would_have(
     settings: Settings, workspace: Path, tmp_path: Path
 ) -> None:
-    file = tmp_path / "policy.toml"
-    file.write_text(RULES)
-    file.chmod(0o600)
-    client, settings = await connect(settings), settings.with_flags(policy=file)
-    tools = load_tools([LEDGER_TOOLS])
-    began = datetime.now(UTC) - timedelta(minutes=1)
-    async with build(client, settings, tools, indexed=True):
+    client, settings = await connect(settings), ruled(settings, tmp_path)
+    since = datetime.now(UTC) - timedelta(minutes=1)
+    async with build(client, settings, TOOLS, indexed=True):
         plan = await Plans(client, settings.task_queue, workspace).start(
             [*(echo(name, name) for name in "abcd"), work("fine"), work("bad"), work("plain")]
         )
@@ -67,8 +74,7 @@ async def test_what_came_of_calls_by_rule_and_what_would_have(
         await plan.ended()
         await until(lambda: count(client, f"WorkflowId = '{plan.id}' AND ExecutionStatus != 'Running'"), "it is listed")
         other = read(OTHER, datetime.now(UTC)).policy
-        specs = {name: tool.spec for name, tool in tools.items()}
-        found = await reported(client, settings.task_queue, began, specs, other)
+        found = await reported(client, settings.task_queue, since, SPECS, other)
     assert (found.plans, found.calls, found.more) == (1, 7, False)
     assert {each.rule: each.outcomes for each in found.rules} == {
         "commands": {"approved": 3, "denied": 1}, "work": {"allowed": 1}, "never": {"refused": 1}, "": {"unruled": 1},
@@ -80,21 +86,16 @@ async def test_what_came_of_calls_by_rule_and_what_would_have(
 async def test_a_call_of_a_plan_that_is_still_open_is_pending(
     settings: Settings, workspace: Path, tmp_path: Path
 ) -> None:
-    file = tmp_path / "policy.toml"
-    file.write_text(RULES)
-    file.chmod(0o600)
-    client, settings = await connect(settings), settings.with_flags(policy=file)
-    tools = load_tools([LEDGER_TOOLS])
-    began = datetime.now(UTC) - timedelta(minutes=1)
-    async with build(client, settings, tools, indexed=True):
+    client, settings = await connect(settings), ruled(settings, tmp_path)
+    since = datetime.now(UTC) - timedelta(minutes=1)
+    async with build(client, settings, TOOLS, indexed=True):
         plan = await Plans(client, settings.task_queue, workspace).start([echo("a", "a"), echo("b", "b")])
         for name in "ab":
             await plan.until_asked(name)
         await plan.handle.execute_update("decide", {"stepId": "a", "approved": True, "by": "ann"})
         await plan.until_status("a", "completed")
         await until(lambda: count(client, f"WorkflowId = '{plan.id}'"), "it is listed")
-        specs = {name: tool.spec for name, tool in tools.items()}
-        found = await reported(client, settings.task_queue, began, specs, None)
+        found = await reported(client, settings.task_queue, since, SPECS, None)
         await plan.handle.cancel()
         await plan.ended()
     assert {each.rule: each.outcomes for each in found.rules} == {"commands": {"approved": 1, "pending": 1}}

@@ -17,8 +17,10 @@ from plansurvive.apps.web.decisions.routes import decision_url
 from plansurvive.client import runs
 from plansurvive.client.decide.here import diffs
 from plansurvive.client.decisions import Choice
+from plansurvive.client.feature import views_of_features
 from plansurvive.client.listing import list_plans
 from plansurvive.client.verbs.pending import Pending
+from plansurvive.plans.in_views import Viewer
 from plansurvive.plans.large_value import LargeValue
 from plansurvive.plans.run import Options
 from plansurvive.plans.step_state import Consent
@@ -35,7 +37,7 @@ QUESTION = {"id": "name", "tool": "ask", "args": {"question": "What is its name?
 
 
 def item(step: str = "s", plan: str = "p", kind: str = "approval", **more: Any) -> Pending:
-    return Pending(plan_id=plan, step_id=step, kind=kind, tool=more.pop("tool", "note"), **more)
+    return Pending.of(views_of_features(), plan_id=plan, step_id=step, kind=kind, **{"tool": "note", **more})
 
 
 def test_items_of_a_loop_stand_together_where_the_oldest_of_them_stands() -> None:
@@ -51,8 +53,9 @@ def test_items_of_a_loop_stand_together_where_the_oldest_of_them_stands() -> Non
 def test_what_others_must_decide_is_left_out_for_a_person_who_asks_for_their_own() -> None:
     rule = Consent(rule="r", by=["bob"], missing=1, people={"bob": "", "bob@example.org": ""})
     waiting = Waiting((item("a"), item("b", consents=[rule]), item("c", kind="question", args={"to": "bob"})))
-    kept = {name: [each.step_id for each in waiting.of(name).decisions] for name in ("ann", "Bob@example.org", "bob")}
-    assert kept == {"ann": ["a"], "Bob@example.org": ["a", "b"], "bob": ["a", "b", "c"]}
+    people = (Viewer("ann"), Viewer("Bob@example.org"), Viewer("bob"), Viewer("bob", is_proven=False))
+    kept = [[each.step_id for each in waiting.of(viewer).decisions] for viewer in people]
+    assert kept == [["a"], ["a", "b"], ["a", "b", "c"], ["a", "c"]]
 
 
 def test_a_call_that_is_too_long_or_not_known_whole_is_not_decided_among_others() -> None:
