@@ -31,6 +31,15 @@ def mistakes(text: str) -> list[str]:
     return [str(each) for each in read(text, NOW).mistakes]
 
 
+def test_the_examples_of_its_page_are_a_policy() -> None:
+    page = (Path(__file__).parents[3] / "docs" / "policy.md").read_text("utf-8")
+    text = re.sub(r"ed25519:\w+\.\.\.", lambda _: key(), "\n".join(re.findall(r"```toml\n(.*?)```", page, re.DOTALL)))
+    found = read(text, NOW)
+    assert [*map(str, found.mistakes), *map(str, found.warnings)] == []
+    assert found.policy is not None
+    assert [each.rule.name for each in found.policy.rules] == ["status and tests", "documents", "release"]
+
+
 ANN = f'[people]\nann = "{key()}"\n'
 WRONG = {
     "decid": (f'{RULE}decid = "ask"', 4, "did you mean 'decide'"),
