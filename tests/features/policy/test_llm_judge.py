@@ -38,7 +38,7 @@ class Site:
         state.mkdir()
         (state / "policy.toml").write_text(rules)
         settings = Settings.read({"HOME": str(tmp_path), "PLANS_STATE_DIR": str(state)})
-        model = LanguageModel(llm.url, None, "demo", 5.0)
+        model = LanguageModel(llm.url, None, "demo", 60.0)
         self.llm, self.rulings, self._number = llm, Rulings(Current(settings), LlmJudge(model, tuple)), 0
 
     async def of(
