@@ -135,8 +135,8 @@ def read_modules(root: Path) -> list[Module]:
     return [
         replace(
             module,
-            imports=frozenset(imports(executed(module.tree), names)),
-            named=frozenset(imports(ast.walk(module.tree), names)),
+            imports=frozenset(imports(statements(module.tree, executed=True), names)),
+            named=frozenset(imports(statements(module.tree), names)),
         )
         for module in found
     ]
@@ -161,13 +161,15 @@ def is_module(name: str, names: set[str]) -> bool:
     return name in names or f"{name}.__init__" in names
 
 
-def executed(tree: ast.AST) -> Iterator[ast.AST]:
-    """Every node except those below `if TYPE_CHECKING:`."""
+def statements(tree: ast.AST, *, executed: bool = False) -> Iterator[ast.AST]:
+    """Every statement; with `executed`, none below `if TYPE_CHECKING:`."""
     for node in ast.iter_child_nodes(tree):
-        if isinstance(node, ast.If) and ast.unparse(node.test).endswith("TYPE_CHECKING"):
+        if isinstance(node, ast.expr):  # most nodes are below one, and none of them is a statement
+            continue
+        if executed and isinstance(node, ast.If) and ast.unparse(node.test).endswith("TYPE_CHECKING"):
             continue
         yield node
-        yield from executed(node)
+        yield from statements(node, executed=executed)
 
 
 def folder_graph(modules: list[Module]) -> dict[str, frozenset[str]]:
