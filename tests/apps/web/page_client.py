@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 
 import httpx
+from starlette.applications import Starlette
 from temporalio.client import Client
 
 from plansurvive.apps.web.app import application
@@ -38,10 +39,15 @@ def secret_link(service: Service) -> SecretLink:
     return service.access
 
 
+def pages_of(service: Service) -> Starlette:
+    """The application without the MCP server beside it, which takes longer to make than most tests of pages take."""
+    return application(service, beside=())
+
+
 @asynccontextmanager
 async def browsing(service: Service, *, inside: bool = True) -> AsyncIterator[httpx.AsyncClient]:
     """A client of the application. `inside`: it has opened the link, and sends its form token with every POST."""
-    transport = httpx.ASGITransport(application(service), raise_app_exceptions=False)
+    transport = httpx.ASGITransport(pages_of(service), raise_app_exceptions=False)
     async with httpx.AsyncClient(transport=transport, base_url=ORIGIN, headers={"Origin": ORIGIN}) as browser:
         if inside:
             answer = await browser.get("/", params={"key": secret_link(service).secret})

@@ -11,10 +11,9 @@ from contextlib import asynccontextmanager, suppress
 import httpx
 import uvicorn
 
-from plansurvive.apps.web.app import application
 from plansurvive.apps.web.common.service import Service
 from plansurvive.client.access import SecretLink
-from tests.apps.web.page_client import SECRET
+from tests.apps.web.page_client import SECRET, pages_of
 from tests.kit.waiting import PATIENCE, until
 
 
@@ -25,7 +24,7 @@ async def served(service: Service) -> AsyncIterator[httpx.AsyncClient]:
         host = f"127.0.0.1:{listening.getsockname()[1]}"
         service.access = SecretLink(SECRET, host, "ann")
         config = uvicorn.Config(
-            application(service), log_config=None, lifespan="off", ws="none", timeout_graceful_shutdown=0
+            pages_of(service), log_config=None, lifespan="off", ws="none", timeout_graceful_shutdown=0
         )
         server = uvicorn.Server(config)
         running = asyncio.create_task(server.serve([listening]))

@@ -9,12 +9,11 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
-from plansurvive.apps.web.app import application
 from plansurvive.apps.web.common.service import Service
 from plansurvive.client.access.forms import MAX_BYTES, BadForm, form_of, text_of
 from plansurvive.client.page.pages import done
 from plansurvive.runtime.settings import Settings
-from tests.apps.web.page_client import ORIGIN, csrf_of, secret_link, service_for
+from tests.apps.web.page_client import ORIGIN, csrf_of, pages_of, secret_link, service_for
 
 
 async def _echo(request: Request) -> Response:
@@ -26,7 +25,7 @@ async def _echo(request: Request) -> Response:
 
 
 def _app(service: Service) -> Starlette:
-    app = application(service)
+    app = pages_of(service)
     app.router.routes.insert(0, Route("/echo", _echo, methods=["POST"]))
     return app
 

@@ -8,7 +8,6 @@ import socket
 import pytest
 from playwright.async_api import Browser, expect
 
-from plansurvive.apps.web.app import application
 from plansurvive.apps.web.common.service import Service
 from plansurvive.client.access import access_for
 from plansurvive.runtime.server import HOST
@@ -16,6 +15,7 @@ from plansurvive.runtime.settings import Settings
 from tests.apps.web.access.issuer import CLIENT, serving
 from tests.apps.web.access.serving import on_socket
 from tests.apps.web.browser import opened, watch
+from tests.apps.web.page_client import pages_of
 
 pytestmark = pytest.mark.slow
 
@@ -28,7 +28,7 @@ async def test_a_person_logs_in_works_and_logs_out(chromium: Browser, settings: 
             given = settings.with_flags(
                 web_url=url, web_oidc_issuer=issuer.url, web_oidc_client_id=CLIENT, web_roles="*=operator"
             )
-            app = application(Service(given, {}, access_for(given, {}, "", "")))
+            app = pages_of(Service(given, {}, access_for(given, {}, "", "")))
             async with on_socket(app, listening):
                 seen = watch(tab)
                 await tab.goto(f"{url}/start?a=1")

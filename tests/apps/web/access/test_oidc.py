@@ -16,7 +16,6 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from plansurvive.apps.web.app import application
 from plansurvive.apps.web.common.service import Service
 from plansurvive.client.access import Role, needs, person_of
 from plansurvive.client.access.choose import access_for
@@ -36,6 +35,7 @@ from tests.apps.web.access.issuer import (
     serving,
     unsigned,
 )
+from tests.apps.web.page_client import pages_of
 from tests.nightly import sampled
 
 URL = "https://plans.example"
@@ -71,7 +71,7 @@ def service_of(issuer: Issuer, **given: str) -> Service:
 @asynccontextmanager
 async def browsing(service: Service) -> AsyncIterator[httpx.AsyncClient]:
     """A browser that has not logged in."""
-    app = application(service)
+    app = pages_of(service)
     app.router.routes[:0] = [Route("/who", _who), Route("/start-it", _start, methods=["POST"])]
     transport = httpx.ASGITransport(app, raise_app_exceptions=False)
     async with httpx.AsyncClient(transport=transport, base_url=URL) as browser:

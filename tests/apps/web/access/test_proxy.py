@@ -12,11 +12,11 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from plansurvive.apps.web.app import application
 from plansurvive.apps.web.common.service import Service
 from plansurvive.client.access import Role, access_for, needs, person_of
 from plansurvive.client.access.forms import form_of
 from plansurvive.runtime.settings import Settings
+from tests.apps.web.page_client import pages_of
 
 URL = "https://plans.example"
 SECRET = "of-the-proxy"
@@ -43,7 +43,7 @@ async def proxied(address: str = "10.1.2.3", **given: str) -> AsyncIterator[http
         "PLANS_WEB_ROLES": "*=viewer,group:ops=operator", **given,
     }  # fmt: skip
     settings = Settings.read(environ)
-    app = application(Service(settings, environ, access_for(settings, environ, "", "0.0.0.0:80")))
+    app = pages_of(Service(settings, environ, access_for(settings, environ, "", "0.0.0.0:80")))
     app.router.routes[:0] = [Route("/who", _who), Route("/change", _change, methods=["POST"])]
     transport = httpx.ASGITransport(app, raise_app_exceptions=False, client=(address, 1))
     async with httpx.AsyncClient(transport=transport, base_url=URL, headers={"Origin": URL}) as browser:

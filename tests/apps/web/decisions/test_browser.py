@@ -11,7 +11,6 @@ import pytest_asyncio
 from playwright.async_api import Browser, Page, ViewportSize
 from temporalio.client import Client
 
-from plansurvive.apps.web.app import application
 from plansurvive.apps.web.common.service import Service
 from plansurvive.apps.web.decisions.routes import decision_url
 from plansurvive.client import runs
@@ -20,7 +19,7 @@ from plansurvive.client.decisions import Choice
 from tests.apps.web.browser import DESK, PHONE, SIZES, opened, overflow, problems, screenshot, served, watch
 from tests.apps.web.decisions.conftest import Ask
 from tests.apps.web.decisions.test_decide import GATE, decided, writing
-from tests.apps.web.page_client import SECRET
+from tests.apps.web.page_client import SECRET, pages_of
 
 QUESTION = {
     "id": "where", "tool": "ask",
@@ -60,7 +59,7 @@ class Late:
     def begin(self, origin: str) -> None:
         """Make it."""
         link = SecretLink(SECRET, origin.removeprefix("http://"), "ann")
-        self._app = application(replace(self._service, access=link))
+        self._app = pages_of(replace(self._service, access=link))
 
     async def __call__(self, scope, receive, send) -> None:  # type: ignore[no-untyped-def]
         """Serve a request."""

@@ -13,14 +13,13 @@ from temporalio.worker import Worker
 
 from examples.scripted_llm.script import Script
 from examples.scripted_llm.server import ScriptedLlm
-from plansurvive.apps.web.app import application
 from plansurvive.apps.web.common.service import Service
 from plansurvive.client.access import SecretLink
 from plansurvive.runtime.connect import Connection, Origin
 from plansurvive.runtime.server import Server
 from plansurvive.runtime.settings import Settings
 from tests.apps.web.browser import DESK, PHONE, opened, overflow, problems, served_at, watch
-from tests.apps.web.page_client import SECRET
+from tests.apps.web.page_client import SECRET, pages_of
 from tests.apps.web.visiting import LIST, READ, WRITE, Start, working
 from tests.kit.driving import terminated
 from tests.kit.waiting import PATIENCE
@@ -42,7 +41,7 @@ steps:
 def page_of(server: Server, settings: Settings, client: Client) -> Any:
     """Makes the application for an origin: the link to it has a known secret."""
     connection = Connection(client, server.address, Origin.CONFIGURED)
-    return lambda origin: application(
+    return lambda origin: pages_of(
         Service(settings, {}, SecretLink(SECRET, origin.removeprefix("http://"), "ann"), connection)
     )
 

@@ -15,7 +15,6 @@ from temporalio.client import Client
 from temporalio.worker import Worker
 
 from plansurvive.activities.tools.registry import load_tools
-from plansurvive.apps.web.app import application
 from plansurvive.client import runs
 from plansurvive.client.runs import Choice
 from plansurvive.plans.run import Options
@@ -23,7 +22,7 @@ from plansurvive.plans.views.models.card import Card
 from plansurvive.runtime.links import Links
 from plansurvive.runtime.settings import Settings
 from plansurvive.worker import build
-from tests.apps.web.page_client import ORIGIN, service_for
+from tests.apps.web.page_client import ORIGIN, pages_of, service_for
 from tests.kit.waiting import until
 
 STEP = {"id": "remove", "tool": "delete_file", "args": {"path": "<b>x.txt"}}
@@ -40,7 +39,7 @@ class Asked(NamedTuple):
 @asynccontextmanager
 async def browsing(settings: Settings, client: Client | None) -> AsyncIterator[httpx.AsyncClient]:
     """A browser of somebody who has no session."""
-    transport = httpx.ASGITransport(application(service_for(settings, client)), raise_app_exceptions=False)
+    transport = httpx.ASGITransport(pages_of(service_for(settings, client)), raise_app_exceptions=False)
     async with httpx.AsyncClient(transport=transport, base_url=ORIGIN, headers={"Origin": ORIGIN}) as browser:
         yield browser
 

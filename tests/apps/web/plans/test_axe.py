@@ -9,7 +9,6 @@ from urllib.parse import quote
 import pytest
 from playwright.async_api import Browser, Page, expect
 
-from plansurvive.apps.web.app import application
 from plansurvive.apps.web.common.service import Service
 from plansurvive.client.access import SecretLink
 from plansurvive.plans.model import Problem
@@ -17,7 +16,7 @@ from plansurvive.plans.run import PlanStatus, Run
 from plansurvive.runtime.connect import Connection, Origin
 from plansurvive.runtime.settings import Settings
 from tests.apps.web.browser import DESK, PHONE, obscured, opened, overflow, problems, served_at, watch
-from tests.apps.web.page_client import SECRET
+from tests.apps.web.page_client import SECRET, pages_of
 from tests.client.test_every_view import snapshots
 from tests.kit.shown import shown
 
@@ -49,7 +48,7 @@ async def test_plans_in_every_state_can_be_read_by_everybody(
         connection = Connection(plans.client, "tests", Origin.CONFIGURED)
 
         def page_of(origin: str) -> Any:
-            return application(
+            return pages_of(
                 Service(settings, {}, SecretLink(SECRET, origin.removeprefix("http://"), "ann"), connection)
             )
 
