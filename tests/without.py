@@ -19,9 +19,10 @@ from collections.abc import Collection, Sequence
 from pathlib import Path
 
 from plansurvive.features import FEATURES
+from tests.kit.trees import UNFINISHED
 
 ROOT = Path(__file__).resolve().parent.parent
-_LEFT = shutil.ignore_patterns("__pycache__", ".git", ".venv", ".*_cache", "build", "dist", ".hypothesis")
+_LEFT = shutil.ignore_patterns(UNFINISHED, ".git", ".venv", ".*_cache", "build", "dist", ".hypothesis")
 
 
 def copy_without(names: Collection[str], root: Path) -> None:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -19,6 +18,7 @@ from plansurvive.apps import COMMANDS, EXTRAS
 from plansurvive.client.apps import Command, commands_of_apps, part
 from plansurvive.client.errors import AppMissing
 from tests.client.cli.command import plan_process
+from tests.kit.trees import copy_code
 from tests.nightly import sampled
 from tests.test_one_name import LINKED, ROOT
 
@@ -40,11 +40,7 @@ def greet(name: str) -> None:
 def copied(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The tree, to be changed."""
     root = tmp_path_factory.mktemp("tree")
-    for name in ("plansurvive", *LINKED):
-        if (ROOT / name).is_dir():
-            shutil.copytree(ROOT / name, root / name, symlinks=True, ignore=shutil.ignore_patterns("__pycache__"))
-        else:
-            shutil.copy(ROOT / name, root)
+    copy_code(("plansurvive", *LINKED), root)
     return root
 
 

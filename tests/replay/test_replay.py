@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import os
-import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+from tests.kit.trees import copy_code
 from tests.nightly import only_nightly, sampled
 from tests.replay.scenarios import SCENARIOS
 
 HERE = Path(__file__).parent
 ROOT = HERE.parent.parent
+CODE = ("plansurvive", "plans", "runtime", "workflows", "activities", "client", "features", "worker.py")
 
 MUTATIONS = {
     "another activity id": ("tool_call.py", "activity_id=call_name(", 'activity_id="x" + call_name('),
@@ -99,10 +100,7 @@ def test_every_such_change_fits_the_code(name: str) -> None:
 
 @pytest.mark.parametrize("name", sampled(MUTATIONS, 1))
 def test_a_change_that_breaks_running_plans_is_seen(name: str, tmp_path: Path) -> None:
-    for package in ("plansurvive", "plans", "runtime", "workflows", "activities", "client", "features"):
-        ignored = shutil.ignore_patterns("__pycache__")
-        shutil.copytree(ROOT / package, tmp_path / package, symlinks=True, ignore=ignored)
-    shutil.copy(ROOT / "worker.py", tmp_path)
+    copy_code(CODE, tmp_path)
     file, before, after = MUTATIONS[name]
     path = tmp_path / "workflows" / file
     path.write_text(path.read_text().replace(before, after))

@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import gc
 import os
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -35,6 +34,7 @@ from plansurvive.runtime.versions.version import Version
 from tests.kit import LEDGER_TOOLS
 from tests.kit.driving import LEDGER, Plans, Started, work
 from tests.kit.servers import development_server
+from tests.kit.trees import copy_code
 from tests.kit.waiting import until
 from tests.workflows.agents import says
 
@@ -47,10 +47,7 @@ TALK = [says({"answer": "done", "confidence": "high"}, times=0)]
 
 def copy(directory: Path, build: int) -> Path:
     """The code as release `build`: from the second on, a plan first sleeps, which older plans must not."""
-    for package in PACKAGES:
-        ignored = shutil.ignore_patterns("__pycache__")
-        shutil.copytree(ROOT / package, directory / package, symlinks=True, ignore=ignored)
-    shutil.copy(ROOT / "worker.py", directory)
+    copy_code((*PACKAGES, "worker.py"), directory)
     plan = directory / "workflows" / "plan.py"
     text = plan.read_text()
     assert AT in text, "the change of a release no longer fits the code; adapt it"

@@ -6,8 +6,9 @@ Plans that began before replay as they were, as what is new is behind `workflow.
 from __future__ import annotations
 
 import ast
-import shutil
 from pathlib import Path
+
+from tests.kit.trees import copy_code
 
 ROOT = Path(__file__).resolve().parents[3]
 CODE = (
@@ -24,13 +25,7 @@ NEW = 'await workflow.sleep(0.05, summary="of the new code")'
 
 def deploy(folder: Path, *, is_patched: bool = True, method: str = LAST) -> Path:
     """Write the new code into a directory that does not exist yet; returns it."""
-    for name in CODE:
-        source, target = ROOT / name, folder / name
-        target.parent.mkdir(parents=True, exist_ok=True)
-        if source.is_dir():
-            shutil.copytree(source, target, symlinks=True, ignore=shutil.ignore_patterns("__pycache__"))
-        else:
-            shutil.copy(source, target)
+    copy_code(CODE, folder)
     path = folder / MODULE
     path.write_text(changed(path.read_text(), is_patched=is_patched, method=method))
     return folder
