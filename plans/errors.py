@@ -26,7 +26,7 @@
     ├── LinkRefused           a one-time link that decides nothing; runtime/links/token.py
     ├── Waits                 an attempt that does not begin yet; activities/feature.py
     │   └── LimitReached      as a limit is used up; features/limits/admission.py
-    ├── LimiterAway           what keeps the limits does not answer; activities/limits/exchanges.py
+    ├── LimiterAway           what keeps the limits does not answer; features/limits/exchanges.py
     ├── ServiceRefused        the user service cannot be installed here; apps/service/unit.py
     ├── HistoryWriteFailed    an agent's history could not be written; features/agents/history_store.py
     └── ...                   the client's own; client/errors.py

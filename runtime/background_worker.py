@@ -5,7 +5,7 @@ PLANS_AUTO_WORKER=off, and never for a remote server. Its PID file in the state 
 everything that determines its behaviour: interpreter, code, settings, address. When the fingerprint changes, the old
 worker stops polling and finishes its running steps, and a new one starts beside it. Settings count only for commands
 that start work: an approval from a terminal without OPENAI_API_KEY must not take the key from a running agent. It ends
-by itself when its state directory is gone or its server stays away (`runtime.service.presence`), and follows the
+by itself when its state directory is gone or its server stays away (`runtime.presence`), and follows the
 embedded server to other ports.
 
 It inherits the environment, as tools of a user may need any variable; commands of plans get none of it. It ends by

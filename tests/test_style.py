@@ -235,3 +235,38 @@ def test_no_activity_is_cut_off_in_the_middle_of_what_it_writes() -> None:
     """The SDK raises its exception in the activity's thread, wherever that is: in a lock, between two files."""
     assert not {str(path.relative_to(ROOT)): found for path in SOURCES if (found := cut_off(path.read_text()))}
     assert cut_off("@activity.defn(name='a')\ndef a(): ...\n@activity.defn\nasync def b(): ...") == ["a"]
+
+
+NAMED = re.compile(r"`((?:plans|runtime|activities|workflows|client|features|apps)(?:\.\w+)+)`")
+FILE = re.compile(r"(?<![\w/.])((?:plans|runtime|activities|workflows|client|features|apps)(?:/\w+)+\.py)\b")
+
+
+def names_nothing(text: str) -> list[str]:
+    """What a text names as a module, a file, or something in a module, although there is none."""
+    files = [name for name in FILE.findall(text) if not (ROOT / name).exists()]
+    return [name for name in NAMED.findall(text) if not _is_there(name)] + files
+
+
+def _is_there(name: str) -> bool:
+    for depth in range(len(parts := name.split(".")), 0, -1):
+        place = ROOT.joinpath(*parts[:depth])
+        module = place.with_suffix(".py") if place.with_suffix(".py").is_file() else place / "__init__.py"
+        if depth == len(parts) and (place.is_dir() or module.is_file()):
+            return True
+        if module.is_file():
+            return re.search(rf"\b{parts[depth]}\b", module.read_text()) is not None
+    return False
+
+
+NOT_MODULES = {"plans.service", "plans.commands", "plans.pages", "features/NAME/settings.py"}
+"""The unit of systemd, entry points, and a pattern."""
+
+
+def test_the_modules_that_the_code_speaks_of_are_there() -> None:
+    found = {str(path.relative_to(ROOT)): names_nothing(path.read_text()) for path in [*SOURCES, *modules("apps")]}
+    assert not {path: wrong for path, names in found.items() if (wrong := {*names} - NOT_MODULES)}
+
+
+def test_a_module_that_has_moved_is_seen() -> None:
+    text = "`plans.gone` `plans.run.Gone` plans/gone.py; `plans.run`, `plans.run.Run`, `plans.errors`, plans/errors.py"
+    assert names_nothing(text) == ["plans.gone", "plans.run.Gone", "plans/gone.py"]

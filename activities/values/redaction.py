@@ -1,7 +1,7 @@
 """Redacts secret values from every text before it leaves the worker (FAULTS T9).
 
 Placeholder keys for local endpoints (`none`, `ollama`) are too short to count as secrets: redacting them would garble
-ordinary text. Values of features are masked in every spelling of `activities.attempt.spellings`, from the moment
+ordinary text. Values of features are masked in every spelling of `activities.values.spellings`, from the moment
 a worker has read them.
 """
 

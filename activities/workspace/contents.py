@@ -146,9 +146,9 @@ def too_large(path: str) -> ToolError:
     )
 
 
-# Not `runtime.atomic_file.write_whole`: the directory is an open descriptor that no link can redirect, the effect log
-# holds the temporary name, mode and owner are those of the replaced file, and the caller does the swap, after logging
-# the effect.
+# Not `runtime.base.atomic_file.write_whole`: the directory is an open descriptor that no link can redirect, the effect
+# log holds the temporary name, mode and owner are those of the replaced file, and the caller does the swap, after
+# logging the effect.
 def _write_new(place: DirectoryEntry, name: str, pieces: Iterable[bytes]) -> Stamp:
     hasher, size = xxhash.xxh3_128(), 0
     descriptor = os.open(name, _CREATE, 0o666, dir_fd=place.directory)

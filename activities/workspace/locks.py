@@ -1,8 +1,8 @@
 """One writer per file at a time, among all steps, plans and worker processes of a state directory.
 
-The locks (`runtime.wait`) are a fixed set of files, so two paths may share one and then wait for each other. A call
-holds one lock at a time, so there is no deadlock. Before it, a change holds the lock of its workspace, if there is one
-(`tree_lock`), with all other changes: a checkpoint holds it alone, and so finds no change half made.
+The locks (`runtime.base.wait`) are a fixed set of files, so two paths may share one and then wait for each other. A
+call holds one lock at a time, so there is no deadlock. Before it, a change holds the lock of its workspace, if there is
+one (`tree_lock`), with all other changes: a checkpoint holds it alone, and so finds no change half made.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Makes the MCP server of a host: each area registers its tools, resources and prompts.
 
 A new area is a function `register(server, host)` in AREAS; an extension of the protocol is a function in EXTENSIONS,
-as the library fixes extensions when the server is made. Errors of tools become results (`apps.mcp.errors`).
+as the library fixes extensions when the server is made. Errors of tools become results (`apps.mcp.common.errors`).
 """
 
 from __future__ import annotations

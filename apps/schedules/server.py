@@ -31,7 +31,7 @@ from plansurvive.plans.errors import PlanError
 
 KIND = "PlanWorkflow"
 PRUNE = "PruneWorkflow"
-"""What a schedule starts that collects garbage (`client.schedules.upkeep`)."""
+"""What a schedule starts that collects garbage (`apps.schedules.upkeep`)."""
 MAX_NAME = 150
 """Characters: Temporal adds a time to the ids of the runs, and a resumed one gets a number."""
 _INVALID = "Invalid schedule spec: "

@@ -155,7 +155,7 @@ class Instruments:
         self._plan_seconds.record(max(0.0, seconds), {"status": status})
 
     def failed_task(self) -> None:
-        """The code of the worker has failed a workflow task (`runtime.telemetry.failed_tasks`)."""
+        """The code of the worker has failed a workflow task (`features.telemetry.failed_tasks`)."""
         self._failed_tasks.add(1)
 
     def request(self, model: str, outcome: str, seconds: float) -> None:

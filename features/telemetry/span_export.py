@@ -2,8 +2,8 @@
 
 The standard variables say where and what (OTEL_EXPORTER_OTLP_ENDPOINT, _HEADERS, OTEL_RESOURCE_ATTRIBUTES,
 OTEL_TRACES_SAMPLER, OTEL_BSP_*, ...): the SDK reads them itself. Spans are made of values that have ended, with the ids
-that `plans.telemetry` derives. Exporting happens in a thread of the SDK's; a collector that is down costs spans, never
-a step.
+that `features.telemetry.trace_context` derives. Exporting happens in a thread of the SDK's; a collector that is down
+costs spans, never a step.
 """
 
 from __future__ import annotations

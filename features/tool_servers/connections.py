@@ -116,7 +116,7 @@ class ToolServers:
         return [tool for tool in found if asked.offers(tool.name)]
 
     async def call(self, server: str, tool: str, args: dict[str, Any], *, context: ToolContext) -> Any:
-        """The value of a call, see `activities.mcp.results`.
+        """The value of a call, see `features.tool_servers.results`.
 
         Raises ToolError: MCP_UNAVAILABLE (nothing was sent), MCP_NO_TOOL, MCP_ERROR (the tool reports one), MCP_LIMIT,
         MCP_PROTOCOL, MCP_TIMEOUT, MCP_NEEDS_INPUT, and if the server went away MCP_LOST or, for a call that must not be

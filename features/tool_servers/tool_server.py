@@ -1,7 +1,7 @@
 """One server of tools of `mcp.toml`: how it is reached, what of this machine it sees, and its limits.
 
 A model of what was written, with the checks that need nothing but the table itself. Values of secrets are never in it:
-only references to them, which `runtime.mcp.references` reads.
+only references to them, which `features.tool_servers.references` reads.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """A plan's set: the workflows whose work is the plan's. All that says "the plan's" goes by it: files, undo, logs.
 
 It has the plan, its earlier runs, the plans that undid it, and the agents and child plans of all their steps, in blocks
-and loops as well, at any depth. This module says which workflows the steps of one run began; `client.children.family`
+and loops as well, at any depth. This module says which workflows the steps of one run began; `features.files.family`
 asks each of them in turn.
 """
 

@@ -3,7 +3,7 @@
 A client of 2026-07-28 is answered with what to ask, and calls again with the replies (InputRequiredResult); one of an
 earlier version is asked while its call waits (`elicitation/create`). In neither case can the agent fill in the form:
 replies are no arguments of a tool. A reply counts only with the state of the round that asked for it, also after a
-restart of this process (`apps.mcp.rounds`); its key names what is decided on.
+restart of this process (`apps.mcp.common.rounds`); its key names what is decided on.
 """
 
 from __future__ import annotations

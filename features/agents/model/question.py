@@ -2,7 +2,7 @@
 
 An agent's request is incremental, because its prompt is long and most of it was sent before: the `Conversation`
 (request, agents.md, tool results) is stored outside history, an `AgentQuestion` references it and adds only what is
-new, and the worker composes the prompt (`features.agents.composing`). Read from recorded histories.
+new, and the worker composes the prompt (`features.agents.in_requests`). Read from recorded histories.
 """
 
 from __future__ import annotations
