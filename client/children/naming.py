@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NoReturn
 
 from temporalio.client import Client
 
@@ -10,8 +11,9 @@ from plansurvive.client.ids import plan_id, recorded_id
 from plansurvive.client.rpc import ask_view
 from plansurvive.plans.child_state import MAX_NESTING
 from plansurvive.plans.errors import Refused
+from plansurvive.plans.flow.ids import is_pattern
 from plansurvive.plans.text.safe_text import line
-from plansurvive.plans.views.models import BriefStep, BriefView, InsidePage
+from plansurvive.plans.views.models import BriefStep, BriefView, InnerStep, InsidePage
 from plansurvive.plans.views.queries import BRIEF
 
 
@@ -35,26 +37,71 @@ async def located(client: Client, plan: str, path: str) -> tuple[str, str]:
     """
     names = parts(path)
     for number, name in enumerate(names[:-1]):
-        if number >= MAX_NESTING:
-            raise Refused(f"no plan is nested {number} deep", "UNKNOWN_STEP")
+        _check_depth(number)
         view = await ask_view(client, plan, BriefView, "plan", BRIEF)
         step: BriefStep | None = next((step for step in view.steps if step.id == name), None)
         if step is None and any(mark in name for mark in "[.#"):  # inside others: views have a few of those only
             page = await ask_view(client, plan, InsidePage, "inside", {"stepId": name, "limit": 1})
             step = page.step
-        found = None
-        if step is not None and step.child:
-            found = recorded_id(step.child.plan_id)
-        elif step is not None and step.agent_asks:
-            found = recorded_id(step.agent_asks.agent_id)
-        if found is None:
-            text = (
-                f"step '{line(name)}' of plan '{plan_id(plan)}' runs no plan, and no agent of it asks anything now;"
-                f" `plan show {plan_id(plan)}` lists steps, `plan pending {plan_id(plan)}` what is asked"
-            )
-            raise Refused(text, "UNKNOWN_STEP")
-        plan = found
+        plan = _below(step) or _refused(plan, name)
     return plan, names[-1]
+
+
+async def all_located(client: Client, plan: str, path: str) -> dict[str, tuple[str, str]]:
+    """The same of a path of which parts may be patterns, `each[*].deploy/upload`, by path: the plans that run now.
+
+    Raises as `located`, and where no plan or agent is below what fits a part.
+    """
+    *above, last = parts(path)
+    places = {"": plan}
+    for number, name in enumerate(above):
+        _check_depth(number)
+        found = dict[str, str]()
+        for prefix, place in places.items():
+            if is_pattern(name):
+                steps = await _fitting(client, place, name)
+                found |= {f"{prefix}{step.id}/": below for step in steps if (below := _below(step))}
+            else:
+                found[f"{prefix}{name}/"] = (await located(client, place, f"{name}/{last}"))[0]
+        if not found:
+            _refused(plan, "/".join(above[: number + 1]))
+        places = found
+    return {f"{prefix}{last}": (place, last) for prefix, place in places.items()}
+
+
+async def _fitting(client: Client, plan: str, pattern: str) -> list[InnerStep]:
+    """The steps that fit a pattern and have not ended."""
+    found, since = list[InnerStep](), 0
+    while True:
+        asked = {"stepId": pattern, "since": since, "limit": 500, "unfinished": True}
+        try:
+            page = await ask_view(client, plan, InsidePage, "inside", asked)
+        except ValueError:  # an empty answer: the plan has no such step, or it has not begun
+            return found
+        found += page.steps
+        if page.next is None:
+            return found
+        since = page.next
+
+
+def _below(step: BriefStep | None) -> str | None:
+    """The plan that a step runs, or the agent that asks for it."""
+    if step is not None and step.child:
+        return recorded_id(step.child.plan_id)
+    return recorded_id(step.agent_asks.agent_id) if step is not None and step.agent_asks else None
+
+
+def _check_depth(number: int) -> None:
+    if number >= MAX_NESTING:
+        raise Refused(f"no plan is nested {number} deep", "UNKNOWN_STEP")
+
+
+def _refused(plan: str, name: str) -> NoReturn:
+    text = (
+        f"step '{line(name)}' of plan '{plan_id(plan)}' runs no plan, and no agent of it asks anything now;"
+        f" `plan show {plan_id(plan)}` lists steps, `plan pending {plan_id(plan)}` what is asked"
+    )
+    raise Refused(text, "UNKNOWN_STEP")
 
 
 def asking(steps: Sequence[BriefStep]) -> dict[str, bool]:

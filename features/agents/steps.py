@@ -171,7 +171,8 @@ def _done_so_far(result: dict[str, Any]) -> str:
     tasks = [task for task in result["agent"]["tasks"] if task["status"] == "done"]
     parts = [f"{len(tasks)} of {len(result['agent']['tasks'])} tasks"] if result["agent"]["tasks"] else []
     called = sum(result.get("called", {}).values())
-    parts += [f"{called} tool call{'s' * (called != 1)}", f"{len(result['wrote'])} files written"] if called else []
+    wrote = len(result["wrote"])
+    parts += [f"{called} tool call{'s' * (called != 1)}", f"{wrote} file{'s' * (wrote != 1)} written"] if called else []
     summaries = "".join(f"\n- {task['objective']}: {task.get('summary') or 'done'}" for task in tasks)
     return f"; done so far: {', '.join(parts)}{summaries}" if parts else ""
 

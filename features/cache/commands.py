@@ -9,7 +9,7 @@ from plansurvive.client.children.naming import located
 from plansurvive.client.cli.terminal import output, session
 from plansurvive.client.cli.terminal.options import AsJson, Id, Step
 from plansurvive.client.feature import read_run
-from plansurvive.client.rpc import ask, describe
+from plansurvive.client.rpc import about, ask, describe
 from plansurvive.client.unserved import unserved
 from plansurvive.features.cache.views import Why
 from plansurvive.features.cache.views import why as answered
@@ -32,7 +32,8 @@ def why(
 async def why_of(client: Client, plan: str, step_id: str) -> Why:
     """Asked of the plan, or read from its record; a step of a child plan by its path. Raises Refused UNKNOWN_STEP."""
     plan, step_id = await located(client, plan, step_id)
-    ended = await end_records.run_of_ended(client, plan)
+    with about(plan):
+        ended = await end_records.run_of_ended(client, plan)
     run = ended or read_run(await ask(client, plan, "state"))
     found = answered(run, step_id)
     if ended is not None or not found.causes or run.steps[step_id].status in DONE:

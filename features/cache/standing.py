@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from plansurvive.plans.children.asked import AskedBelow, asked_below
 from plansurvive.plans.children.family import members_of
 from plansurvive.plans.execution.deciding.reasons import reasons as approval_reasons
 from plansurvive.plans.execution.readiness import ReadinessIndex
@@ -87,11 +88,30 @@ def _running(run: Run, step: Step, state: StepState) -> Standing:
     rows = [f"it is running{since}"]
     if below := [each.id for each in members_of(run, step, state)]:
         rows.append(f"'{below[-1]}' works on it: plan show {quoted(below[-1])}")
+    rows += [row for below in asked_below(run, [step.id]) for row in _asked_for(run.plan.id or "", below)]
     last = next((call.attempt for call in reversed(state.past) if call.attempt and call.attempt.error), None)
     if last is not None:
         code = f" ({last.code})" if last.code else ""
         rows.append(f"attempt {last.number} failed{code}: {last.error}")
-    return Standing(rows, [])
+    return Standing(rows, _under_way_inside(run, step.id))
+
+
+def _asked_for(plan: str, below: AskedBelow) -> list[str]:
+    """What is awaited by the agent or child plan of a step, and below it."""
+    rows = [
+        f"it awaits {'an answer' if each.kind == 'answer' else 'approval'}: {command(plan, each.path, each.kind)}"
+        for each in below.asked[:NAMED]
+    ]
+    more = below.more + max(0, len(below.asked) - NAMED)
+    return rows + ([f"it awaits {more} more: plan pending {plan}"] if more else [])
+
+
+def _under_way_inside(run: Run, step_id: str) -> list[str]:
+    """The steps right inside a block or loop that await something or run, what awaits a person first."""
+    states = {name: run.steps[name] for name in run.outline.nodes[step_id].children if name in run.steps}
+    open_ones = [name for name, state in states.items() if state.awaiting or state.status is Status.RUNNING]
+    asking = {each.step_id for each in asked_below(run, open_ones) if each.asked or each.more}
+    return sorted(open_ones, key=lambda name: not (states[name].awaiting or name in asking))[:NAMED]
 
 
 def _not_begun(run: Run, step: Step, state: StepState) -> Standing:

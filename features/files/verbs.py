@@ -30,6 +30,7 @@ from temporalio.common import WorkflowIDReusePolicy
 from temporalio.exceptions import ActivityError, ApplicationError, TimeoutError, WorkflowAlreadyStartedError
 from temporalio.service import RPCError
 
+from plansurvive.client.children.naming import parts
 from plansurvive.client.errors import NoWorker, PlanExists
 from plansurvive.client.feature import read_run
 from plansurvive.client.ids import plan_id
@@ -44,7 +45,7 @@ from plansurvive.plans.definition.scopes import UNDO, walk_step
 from plansurvive.plans.errors import PlanError, Refused
 from plansurvive.plans.execution.undo_run import left_to_undo, undo_plan_id, undoing, with_undos
 from plansurvive.plans.flow.closing_state import Closing
-from plansurvive.plans.flow.ids import template_of
+from plansurvive.plans.flow.ids import matches, template_of
 from plansurvive.plans.run import PlanStatus, Run
 from plansurvive.plans.run.step_call import upcoming
 from plansurvive.plans.run.undone import shown_steps, undo_of, undone_child
@@ -84,7 +85,7 @@ async def undo(
     dry_run: bool = False,
     partly: bool = False,
 ) -> ChangesReport:
-    """Undo the file changes of an ended plan, or of one of its steps: of a loop, of an item `a[x]`, or `a[*].b`.
+    """Undo the file changes of an ended plan, or of one of its steps: a loop, an item `a[x]`, `a[*].b`, `child/step`.
 
     If a file cannot be restored, for example because someone else has changed it since, it is listed in `refused` and
     nothing is undone; with `partly`, the other files are restored. `dry_run` only reports what would be done, also
@@ -102,6 +103,29 @@ async def compensations(client: Client, plan: str, step_id: str | None = None) -
 
     Raises Refused (UNKNOWN_STEP).
     """
+    found = list[UndoCall]()
+    for prefix, place, step in await _places(client, plan, step_id):
+        found += [_below(prefix, prefix, each) for each in await _compensations(client, place, step)]
+    return found
+
+
+async def _places(client: Client, plan: str, step_id: str | None) -> list[tuple[str, str, str | None]]:
+    """Where the step is that a path means, or the steps: what is before its id, its plan, and its id there.
+
+    The plan that a step ran last, if it was resumed. None where no step above ran a plan.
+    """
+    *above, last = parts(step_id or "")
+    if not above:
+        return [("", plan, step_id)]
+    found = dict[str, str]()
+    for relative in await family(client, plan):
+        *names, rest = parts(relative.prefix)
+        if not rest and len(names) == len(above) and all(map(matches, above, names)):
+            found[relative.prefix] = relative.id
+    return [(prefix, name, last) for prefix, name in found.items()]
+
+
+async def _compensations(client: Client, plan: str, step_id: str | None = None) -> list[UndoCall]:
     names = [name async for name, _ in undo_plans(client, plan)]
     run = await _undone_run(client, names[-1] if names else plan)
     found = list[UndoCall]()
@@ -110,11 +134,14 @@ async def compensations(client: Client, plan: str, step_id: str | None = None) -
         if child is None:
             found.append(call)
             continue
-        prefix = f"{call.step_id}/"
-        for inner in await compensations(client, child):
-            ids = {"step_id": prefix + inner.step_id, "undo_id": f"{call.undo_id}/{inner.undo_id}"}
-            found.append(inner.model_copy(update=ids))
+        inner = await _compensations(client, child)
+        found += [_below(f"{call.step_id}/", f"{call.undo_id}/", each) for each in inner]
     return found
+
+
+def _below(prefix: str, undo_prefix: str, call: UndoCall) -> UndoCall:
+    ids = {"step_id": prefix + call.step_id, "undo_id": undo_prefix + call.undo_id}
+    return call.model_copy(update=ids)
 
 
 async def compensate(
@@ -171,7 +198,10 @@ async def undo_whole(
         trial = await undo(client, plan, step, dry_run=True, partly=False)
         if trial.refused:
             return Undone(trial, calls)
-    if calls and (started := await compensate(client, plan, step, yes=yes, waivers=waivers)) is not None:
+    for _, place, inner in await _places(client, plan, step) if calls else ():
+        started = await compensate(client, place, inner, yes=yes, waivers=waivers)
+        if started is None:
+            continue
         undo_plan = started.plan_id
         if not (await to_its_end(started)).is_completed and not partly:
             return Undone(ChangesReport(dry_run=False), calls, is_whole=False, undo_plan=undo_plan)

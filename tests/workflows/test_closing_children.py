@@ -10,6 +10,7 @@ from plansurvive.client.rpc import ask_view
 from plansurvive.client.runs import wait
 from plansurvive.client.verbs.resume import resume
 from plansurvive.features.files.verbs import compensate, compensations, undo_whole, would_undo
+from plansurvive.plans.errors import Refused
 from plansurvive.plans.views.models import PlanView
 from tests.kit.driving import WAITS, Plans, Started, View, step, work
 from tests.workflows.conftest import MakeWorker
@@ -75,6 +76,31 @@ async def test_undo_of_an_ended_plan_lists_counts_and_runs_the_undos_of_its_chil
     again = Started(plans.client, (await resume(plans.client, plan.id)).workflow_id)
     assert (await again.ended())["status"] == "completed"
     assert ends(plans)[10:] == ["a", "b", "c", "d", "e"]
+
+
+async def test_a_step_of_a_child_plan_is_undone_by_its_path_alone_and_not_again_with_the_plan(plans: Plans) -> None:
+    plan = await plans.start(NESTED)
+    await plan.ended()
+    with pytest.raises(Refused, match="has no step 'sun/d'"):
+        await would_undo(plans.client, plan.id, "sun/d")
+    for path, done in (("sub/deep/c", ["undo c"]), (None, ["undo e", "undo d", "undo b", "undo a"])):
+        before = ends(plans)
+        shown = await would_undo(plans.client, plan.id, path)
+        undone = await undo_whole(plans.client, plan.id, path, lambda started: wait(plans.client, started.plan_id))
+        assert ([call.step_id for call in shown.calls], shown.calls, undone.is_whole) == (
+            [path] if path else ["e", "sub/d", "sub/b", "a"], undone.calls, True,
+        )  # fmt: skip
+        assert ends(plans)[len(before) :] == done
+
+
+async def test_a_step_of_the_child_plans_of_all_items_is_undone_by_a_pattern(plans: Plans) -> None:
+    kid = child("kid", undoable("b", args={"name": "b{{inputs.of}}"}))
+    kid["args"]["inputs"] = {"of": "{{item}}"}
+    plan = await plans.start([{"id": "each", "forEach": {"items": ["x", "y/z"], "key": "@"}, "steps": [kid]}])
+    await plan.ended()
+    done = await undo_whole(plans.client, plan.id, "each[*].kid/b", lambda started: wait(plans.client, started.plan_id))
+    assert sorted(call.step_id for call in done.calls) == ["each[x].kid/b", "each[y/z].kid/b"]
+    assert sorted(ends(plans)[2:]) == ["undo bx", "undo by/z"]
 
 
 async def test_what_a_child_plan_has_undone_itself_is_not_undone_again(plans: Plans) -> None:

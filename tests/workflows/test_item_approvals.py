@@ -9,11 +9,16 @@ from temporalio.client import WorkflowUpdateFailedError
 from temporalio.exceptions import ApplicationError
 
 from plansurvive.client import runs
+from plansurvive.client.feature import views_of_features
 from plansurvive.client.runs import Choice
+from plansurvive.features.cache.commands import why_of
 from plansurvive.features.outputs.attempts import Attempts
+from plansurvive.plans.errors import Refused
 from plansurvive.plans.views.models.card import Card
+from plansurvive.plans.views.next_actions import next_actions
 from tests.kit.driving import Plans, Started, work
 from tests.workflows.test_approvals import gate
+from tests.workflows.test_control_matrix import asked
 
 
 def loop(items: list[str], **fields: Any) -> dict[str, Any]:
@@ -52,6 +57,27 @@ async def test_the_client_decides_about_every_item_that_it_has_shown(plans: Plan
     assert sorted(item.item for item in shown) == ["a, item 1 of 3", "b, item 2 of 3", "c, item 3 of 3"]
     view = await plan.ended()
     assert view["steps"][0]["inside"]["counts"] == {"denied": 3}
+
+
+@pytest.mark.uses("children")
+async def test_what_the_child_plans_of_all_items_ask_is_decided_by_one_pattern(plans: Plans) -> None:
+    kid = {"id": "kid", "tool": "plan", "args": {"steps": [gate("go")]}}
+    plan = await plans.start([{"id": "each", "forEach": {"items": ["a", "b/c"], "key": "@"}, "steps": [kid]}])
+    await plan.until(lambda view: len(asked(view)) == 2, "the plans of both items ask")
+    so_far = await runs.summary(plans.client, plan.id)
+    commands = [each.command for each in next_actions(so_far, views=views_of_features())]
+    assert f"plan approve {so_far.plan_id} 'each[*].kid/go'" in commands
+    why = (await why_of(plans.client, plan.id, "each")).text
+    for path in ("each[a].kid/go", "each[b/c].kid/go"):
+        assert f"it awaits approval: plan approve {so_far.plan_id} '{path}'" in why
+    choice = Choice(step_id="each[*].kid/go", by="ann")
+    with pytest.raises(Refused, match="runs no plan"):
+        await runs.decide_all(plans.client, plan.id, Choice(step_id="each[*].k/go"), approved=True)
+    shown = list[Card]()
+    assert await runs.decide_all(plans.client, plan.id, choice, approved=True, show=shown.extend) == (2, {})
+    assert len(shown) == 2
+    view = await plan.ended()
+    assert (view["status"], view["steps"][0]["inside"]["counts"]) == ("completed", {"completed": 2})
 
 
 async def test_a_pattern_that_nothing_fits_is_refused_with_what_waits_inside(plans: Plans) -> None:

@@ -15,6 +15,7 @@ from plansurvive.apps.mcp.tools.views import shown
 from plansurvive.client import runs
 from plansurvive.client.end_records import run_of_ended
 from plansurvive.client.requests.connected import Connected
+from plansurvive.client.rpc import about
 from plansurvive.client.verbs.summary import wait
 from plansurvive.plans.errors import PlanError, ToolError
 from plansurvive.plans.run import ENDED, Result
@@ -51,7 +52,8 @@ async def _blocks(here: Connected, plan: str, summary: Summary, outputs: dict[st
 
 async def _value(here: Connected, plan: str) -> Result | None:
     """The value of a plan that has ended, whole. Raises PlanError if it is stored where this machine cannot read it."""
-    run = await run_of_ended(here.client, plan)
+    with about(plan):
+        run = await run_of_ended(here.client, plan)
     if run is None or run.value is None or run.value.large is None:
         return run.value if run else None
     try:
