@@ -18,7 +18,7 @@ OPTIONS = {"edit": ["--set", "s.args.a=1"], "move": ["--after", "s"], "rerun": [
 USUAL = "PLAN_NOT_FOUND: there is no plan 'nope' on this server; `plan list` shows the plans"
 OTHERWISE: dict[str, str | tuple[str, ...]] = {
     "review": "NO_TERMINAL: ",
-    "diff s": "WORKTREE_MISSING: step 's' of plan nope has no worktree here",
+    "diff s": "WORKTREE_MISSING: step 's' of plan nope has no worktree on this machine",
     "graph": "PLAN_NOT_FOUND: ",
     "audit": "PLAN_NOT_FOUND: neither the server nor ",
     "answer": ("PLAN_NOT_FOUND: ", "BAD_USAGE: Invalid value for VALUE: the answer is missing"),
