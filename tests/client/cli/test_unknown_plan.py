@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from temporalio.client import Client
+from temporalio.worker import Worker
 
 from plansurvive.client.cli.commands import COMMANDS, imported
 from tests.client.cli.command import plan
@@ -43,9 +43,7 @@ def _parameters(command: Any) -> list[Any]:
     return [] if hasattr(command, "commands") else list(command.params)
 
 
-async def test_every_command_says_that_there_is_no_such_plan(
-    environ: Environ, temporal_client: Client, tmp_path: Path
-) -> None:
+async def test_every_command_says_that_there_is_no_such_plan(environ: Environ, worker: Worker, tmp_path: Path) -> None:
     file = tmp_path / "step.json"
     file.write_text(json.dumps({"id": "s", "tool": "list_directory", "args": {"path": "."}}))
     wrong, called = {}, 0
