@@ -10,6 +10,7 @@ from typing import Any
 from temporalio import workflow
 
 from plansurvive.features.children.place import SharedPlace
+from plansurvive.features.coding_agents.messages import TellAgent
 from plansurvive.features.coding_agents.model import (
     COMMAND,
     MAX_SHOWN,
@@ -24,7 +25,6 @@ from plansurvive.features.coding_agents.model import (
     ReportSession,
     ReportTasks,
     RunCommand,
-    TellAgent,
 )
 from plansurvive.features.coding_agents.steps import CodingAgents
 from plansurvive.plans.errors import Refused

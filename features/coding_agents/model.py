@@ -10,11 +10,8 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import AwareDatetime, Field
 
-from plansurvive.features.waiting.model import EVENT_NAME
-from plansurvive.plans.execution.messages import Via
 from plansurvive.plans.model import ApprovalRule, Retry, ToolSpec, Value
 from plansurvive.plans.model.parts import Part
-from plansurvive.plans.signature import Signature
 from plansurvive.plans.usage import MAX_REPORTED, Costs
 
 COMMAND = "run_command"
@@ -195,19 +192,6 @@ class ReportTasks(Value):
 
     tasks: list[str] = Field(min_length=1, max_length=50)
     done: int = Field(default=0, ge=0, le=50)
-
-
-class TellAgent(Value):
-    """A message of a person or program to the agent: the event `message`, in the form that plans take events in."""
-
-    EXAMPLE: ClassVar[str] = '{"name": "message", "data": "Keep the old name."}'
-
-    name: str = Field(pattern=EVENT_NAME, max_length=200)
-    data: Any = None
-    by: str = Field(default="", max_length=200)
-    via: Via = Field(default="", description="Where the person spoke.")
-    verified: bool = Field(default=False, strict=True, description="The name is verified; counts only if signed.")
-    signature: Signature | None = Field(default=None, description="Where the worker asks for signed decisions.")
 
 
 def turn_spec(judged: bool) -> ToolSpec:

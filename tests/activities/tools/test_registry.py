@@ -55,7 +55,7 @@ def test_the_same_module_twice_is_no_clash(tmp_path: Path) -> None:
     ("text", "words"),
     [
         ("x = 1", "contains no tools"),
-        ("import no_such_module", "ModuleNotFoundError"),
+        ("import no_such_module", "No module named 'no_such_module'; install what it imports beside"),
         ("raise SystemExit(3)", "SystemExit"),
         ("def f(:", "SyntaxError"),
         (TOOL.format(name="read_file"), "another tool already has this name"),
