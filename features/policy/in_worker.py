@@ -6,6 +6,7 @@ So is each step that is a plan or an agent, by the activity `judge_call`, before
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from temporalio import activity
@@ -42,17 +43,16 @@ class Judge(Layer):
         call, spec = context.call, tool.spec
         policy, problem = now = self._rulings.now()
         told = call.parts.get(JudgedCall.feature)
-        # First what is cheap: most calls are of tools that no rule is about, or differ from all of its rules.
+        # First what is cheap: most calls are of tools that no rule is about, or differ from all of its rules. Only then
+        # what their plan says of them.
         is_open = bool(problem) or _says_more(told)
-        if not is_open and (policy is None or not policy.of_tool(spec.name).rules):
+        if not is_open and (policy is None or not (selection := policy.of_tool(spec.name, _names(told))).rules):
+            return call
+        found = self._judged(spec, context, args)
+        if not is_open and not selection.of(found):
             return call
         said = call.part(JudgedCall) if told is not None else None
-        selection = policy.of_tool(spec.name, tuple(said.names) if said else None) if policy is not None else None
-        if not is_open and (selection is None or not selection.rules):
-            return call
-        found = self._judged(spec, context, args, said)
-        if not is_open and selection is not None and not selection.of(found):
-            return call
+        found = replace(found, asker=Asker.of(said))
         ruling, error = await self._rulings.of(
             found, said, key=call.key, approved=call.approved, again=context.again, now=now
         )
@@ -69,7 +69,7 @@ class Judge(Layer):
             attempt.parts[Ruling.feature] = ruling
         return value
 
-    def _judged(self, spec: ToolSpec, context: ToolContext, args: Mapping[str, Any], said: JudgedCall | None) -> Judged:
+    def _judged(self, spec: ToolSpec, context: ToolContext, args: Mapping[str, Any]) -> Judged:
         shape = self._shapes.get(spec.name)
         if shape is None or shape.spec is not spec:
             if len(self._shapes) >= MOST_REMEMBERED:
@@ -85,8 +85,13 @@ class Judge(Layer):
                 if isinstance(path := args.get(name), str)
             },
             frozenset([name for name, value in args.items() if isinstance(value, StoredText)]),
-            Asker.of(said),
         )
+
+
+def _names(told: object) -> tuple[str, ...] | None:
+    """The names of a call's plan. Before it is parsed; None, so that no rule is left out, where it has another form."""
+    names = told.get("names") if isinstance(told, dict) else told.names if isinstance(told, JudgedCall) else None
+    return tuple(names) if isinstance(names, list) and all(isinstance(each, str) for each in names) else None
 
 
 def _says_more(told: object) -> bool:
