@@ -38,12 +38,7 @@ async def located(client: Client, plan: str, path: str) -> tuple[str, str]:
     names = parts(path)
     for number, name in enumerate(names[:-1]):
         _check_depth(number)
-        view = await ask_view(client, plan, BriefView, "plan", BRIEF)
-        step: BriefStep | None = next((step for step in view.steps if step.id == name), None)
-        if step is None and any(mark in name for mark in "[.#"):  # inside others: views have a few of those only
-            page = await ask_view(client, plan, InsidePage, "inside", {"stepId": name, "limit": 1})
-            step = page.step
-        plan = _below(step) or _refused(plan, name)
+        plan = await _below_step(client, plan, name)
     return plan, names[-1]
 
 
@@ -62,11 +57,21 @@ async def all_located(client: Client, plan: str, path: str) -> dict[str, tuple[s
                 steps = await _fitting(client, place, name)
                 found |= {f"{prefix}{step.id}/": below for step in steps if (below := _below(step))}
             else:
-                found[f"{prefix}{name}/"] = (await located(client, place, f"{name}/{last}"))[0]
+                found[f"{prefix}{name}/"] = await _below_step(client, place, name)
         if not found:
             _refused(plan, "/".join(above[: number + 1]))
         places = found
     return {f"{prefix}{last}": (place, last) for prefix, place in places.items()}
+
+
+async def _below_step(client: Client, plan: str, name: str) -> str:
+    """The plan or agent below a step. Raises Refused (UNKNOWN_STEP)."""
+    view = await ask_view(client, plan, BriefView, "plan", BRIEF)
+    step: BriefStep | None = next((step for step in view.steps if step.id == name), None)
+    if step is None and any(mark in name for mark in "[.#"):  # inside others: views have a few of those only
+        page = await ask_view(client, plan, InsidePage, "inside", {"stepId": name, "limit": 1})
+        step = page.step
+    return _below(step) or _refused(plan, name)
 
 
 async def _fitting(client: Client, plan: str, pattern: str) -> list[InnerStep]:

@@ -1,4 +1,4 @@
-"""Each command that names a plan says of one that there is not what every other says."""
+"""Every command that takes the id of a plan refuses an unknown one in the same words."""
 
 from __future__ import annotations
 
