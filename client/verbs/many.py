@@ -36,19 +36,19 @@ async def decide_all(
     the calls before they are decided about; what begins to await meanwhile is left alone, unless it was shown. Returns
     the number of decisions, and why some were refused, by step. Raises Refused (NONE_AWAITS, STALE_DIGEST), NoWorker.
     """
-    count, refused, silent = 0, dict[str, str](), list[Refused]()
+    count, refused, refusals = 0, dict[str, str](), dict[str, Refused]()
     for path, (place, step) in (await all_located(client, plan, choice.step_id)).items():
         here = choice.model_copy(update={"step_id": step})
         try:
             number, why = await _decide_in(client, place, here, approved, show, digests)
         except Refused as refusal:
-            silent.append(refusal)
+            refusals[path] = refusal
             continue
         prefix = path.removesuffix(step)
         count, refused = count + number, refused | {f"{prefix}{name}": each for name, each in why.items()}
-    if silent and not count and not refused:
-        raise silent[0]
-    return count, refused
+    if refusals and not count and not refused:
+        raise next(iter(refusals.values()))
+    return count, refused | {path: each.message for path, each in refusals.items() if each.code != "NONE_AWAITS"}
 
 
 async def _decide_in(
