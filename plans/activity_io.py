@@ -305,6 +305,8 @@ class SummaryFile(Value):
     markdown: str
 
 
+STAYS = "plans/stays"
+"""In the metadata of a payload that never leaves the worker, so that no storage keeps it (`runtime.storage`)."""
 END_RECORD = "endRecord"
 """Key in the workflow's memo for the reference to the plan's EndRecord."""
 

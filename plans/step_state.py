@@ -269,13 +269,14 @@ class StepState(Parted, State):
     @property
     def denial(self) -> str:
         """Its word in DENIALS; empty if it was not denied."""
-        code = self.result.code if self.status is Status.SKIPPED and self.result is not None else None
-        return DENIALS.get(code or "", "")
+        if self.status is not Status.SKIPPED or self.result is None:
+            return ""
+        return DENIALS.get(self.result.code or "", "")
 
     @property
     def is_denied(self) -> bool:
         """Whether a person, or the time limit of its approval, denied it."""
-        return bool(self.denial)
+        return self.status is Status.SKIPPED and bool(self.denial)
 
     @property
     def is_unanswered(self) -> bool:

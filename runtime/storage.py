@@ -34,6 +34,7 @@ from temporalio.converter import (
 )
 from temporalio.worker._command_aware_visitor import current_command_info
 
+from plansurvive.plans.activity_io import STAYS
 from plansurvive.plans.errors import PlanError, Undecodable
 from plansurvive.runtime.base.atomic_file import write_whole
 from plansurvive.runtime.conversion.payloads import UNDECODABLE, OnePayloadConverter, strict
@@ -204,6 +205,12 @@ class TolerantConverter(DataConverter):
             failure.application_failure_info.type = lacking.code
             failure.application_failure_info.non_retryable = False
             failure.application_failure_info.next_retry_delay.FromSeconds(KEY_SECONDS)
+
+    async def _external_store_payload_sequence(self, payloads: Sequence[Payload]) -> list[Payload]:
+        """Store the long ones; not the Run that the record of an ended plan is made of, in the same process."""
+        if all(STAYS in each.metadata for each in payloads):
+            return list(payloads)
+        return await super()._external_store_payload_sequence(payloads)
 
     async def _decode_reference_payload_sequence(self, payloads: Sequence[Payload]) -> list[Payload]:
         if _are_inline(payloads):

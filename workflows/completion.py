@@ -139,7 +139,7 @@ def ends_cancelled(run: Run, cancelled: bool) -> bool:
 async def _record(run: Run) -> EndRecord:
     record: EndRecord = await workflow.execute_local_activity(
         "record_end",
-        of_json(text_of(run)),
+        of_json(text_of(run), stays=True),
         result_type=EndRecord,
         activity_id="record_end",
         summary="store the record and SUMMARY.md",

@@ -145,7 +145,7 @@ async def _ask_queue(request: CheckRequest, queue: str | None, first: bool) -> F
         # Local, because only this worker's own tools are read: saves every plan a dispatch and seven events.
         facts: Facts = await workflow.execute_local_activity(
             "check_plan",
-            _payload(request),
+            _payload(request, stays=True),
             result_type=Facts,
             activity_id="check_plan" if first else None,
             summary=_summary(request),
@@ -173,9 +173,9 @@ async def _ask_bound(request: CheckRequest, queue: str, first: bool, patience: t
     return facts
 
 
-def _payload(request: CheckRequest) -> RawValue:
-    """The request without default values, which are most of a plan."""
-    return of_json(request.model_dump_json(exclude_defaults=True))
+def _payload(request: CheckRequest, *, stays: bool = False) -> RawValue:
+    """The request without default values, which are most of a plan. `stays`: see `of_json`."""
+    return of_json(request.model_dump_json(exclude_defaults=True), stays=stays)
 
 
 def _summary(request: CheckRequest) -> str:

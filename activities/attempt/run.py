@@ -151,7 +151,8 @@ async def _call(
     tool: Tool, call: Call, context: ToolContext, values: ValueStore, site: ToolEnvironment
 ) -> tuple[Any, Attempt]:
     """The value, the tool's own or what a layer gave instead; and what the layers add to it."""
-    site.check(call.workspace, call.directory, call.plan_id)
+    if tool.sees_workspace:
+        site.check(call.workspace, call.directory, call.plan_id)
     tool = await tool.current(context)
     written = args = await filled(tool, call, values)
     for layer in judging_layers(site.layers):
@@ -242,25 +243,23 @@ def _guarded(function: Callable[..., Any], keywords: dict[str, Any]) -> Any:
 async def _return(
     kept: Any, around: Attempt, context: ToolContext, duration: float, attempt: int, values: ValueStore
 ) -> Return:
-    large = isinstance(kept, LargeValue)
-    return Return(
-        value=None if large else kept,
-        large=kept if large else None,
-        duration=duration,
-        attempt=attempt,
-        read=context.files_read,
-        wrote=context.files_written,
-        deleted=context.files_deleted,
-        shared=context.files_shared,
-        shared_with=context.shared_with,
-        more_files=context.more_files,
-        sandbox=context.level,
-        notes=[await _stored_note(note, values) for note in context.notes],
-        warnings=context.warnings,
-        logs=context.logs,
-        taken_from=around.taken_from,
-        parts=dict(around.parts),
-    )
+    left = {
+        "read": context.files_read,
+        "wrote": context.files_written,
+        "deleted": context.files_deleted,
+        "shared": context.files_shared,
+        "shared_with": context.shared_with,
+        "more_files": context.more_files,
+        "sandbox": context.level,
+        "notes": [await _stored_note(note, values) for note in context.notes],
+        "warnings": context.warnings,
+        "logs": context.logs,
+        "taken_from": around.taken_from,
+        "parts": dict(around.parts),
+    }
+    given: dict[str, Any] = {name: each for name, each in left.items() if each}  # a call leaves little of it
+    given["large" if isinstance(kept, LargeValue) else "value"] = kept
+    return Return(duration=duration, attempt=attempt, **given)
 
 
 async def _stored_note(note: Note, values: ValueStore) -> Note:

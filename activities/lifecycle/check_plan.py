@@ -52,7 +52,7 @@ class PlanChecker:
     def check_plan(self, request: CheckRequest) -> Facts:
         """All problems of a plan on this worker, and the facts for its run."""
         if request.plan is None:
-            return self._facts(request, [], self.tools)
+            return self._facts(request, [], self.tools, self._workspace(request, None))
         plan = request.plan
         queue = request.queue or plan.queue
         here, elsewhere = list[Step](), set[str]()
@@ -73,12 +73,13 @@ class PlanChecker:
         called = dict.fromkeys(call.tool for step in here for call in calls_of(step))
         called |= dict.fromkeys(PLAN for step in here if is_split(step.for_each))
         named = {name: self.tools[name] for name in called if name in self.tools}
-        return self._facts(request, wrong, self.tools if request.all_tools else named, plan.workspace)
+        return self._facts(request, wrong, self.tools if request.all_tools else named, (workspace, trouble))
 
     def _facts(
-        self, request: CheckRequest, wrong: list[Problem], tools: Mapping[str, ToolSpec], own: str | None = None
-    ) -> Facts:
-        workspace, trouble = self._workspace(request, own)
+        self, request: CheckRequest, wrong: list[Problem], tools: Mapping[str, ToolSpec],
+        found: tuple[str, list[Problem]],
+    ) -> Facts:  # fmt: skip
+        workspace, trouble = found
         directories = dict[str, DirectoryIdentity]()
         if not trouble and not (self.own_files and request.queue is None):  # there a plan gets a directory of its own
             directories[""] = identity_of(workspace)

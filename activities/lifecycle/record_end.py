@@ -28,6 +28,8 @@ from plansurvive.runtime.base.atomic_file import write_whole
 from plansurvive.runtime.sealing import UNSEALED, Sealing
 from plansurvive.runtime.value_store import ValueStore
 
+RUN_BYTES = 32_768
+"""A Run of more bytes is stored apart from its record. A shorter one in it saves a file, and its wait for the disk."""
 CLAIM_SECONDS = 5.0
 """Timeout for storing the record, in seconds; history has it too."""
 
@@ -77,12 +79,17 @@ class EndRecorder:
         retries OSError, such as a full disk.
         """
         written = run.payload.data.decode()
-        record, file = await asyncio.to_thread(lambda: ended(run_of(written, self.language, self.views)))
-        record = record.model_copy(update={"run": await self.values.kept(written) or written})
-        # Side by side: each waits for the disk. The file is not synced, as `plan summary` prints it from the record.
+        # Side by side, here and below: storing waits for the disk.
+        summarised = asyncio.to_thread(lambda: ended(run_of(written, self.language, self.views)))
+        (record, file), kept = await asyncio.gather(summarised, self._kept(written))
+        record = record.model_copy(update={"run": kept})
+        # The file is not synced, as `plan summary` prints it from the record.
         writing = asyncio.to_thread(self.summaries.write, file, durable=False)
         claim, _ = await asyncio.gather(self._claim(record), writing)
         return record.model_copy(update={"claim": claim})
+
+    async def _kept(self, written: str) -> LargeValue | str:
+        return written if len(written.encode()) <= RUN_BYTES else await self.values.put(written)
 
     async def _claim(self, record: EndRecord) -> LargeValue | None:
         """The record's copy in the value store; None if storing fails, which does not fail the plan."""

@@ -216,6 +216,12 @@ class Tool:
         return self.spec.effect == "opaque" and self.touches_files
 
     @cached_property
+    def sees_workspace(self) -> bool:
+        """Whether it can do anything in the workspace, which must then be the plan's own: given the context, or with
+        effects that are watched there. A pure function of its arguments cannot."""
+        return self.context_parameter is not None or self.spec.effect != "pure"
+
+    @cached_property
     def is_async(self) -> bool:
         """Whether the function is a coroutine function; others are called in a thread."""
         return inspect.iscoroutinefunction(self.function)

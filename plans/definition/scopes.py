@@ -67,7 +67,7 @@ def item_names(step: Step) -> frozenset[str]:
 
 def call_names(step: Step) -> frozenset[str]:
     """The variables that a step's own arguments may use."""
-    return item_names(step) | ({ROUND} if step.repeat is not None else frozenset())
+    return item_names(step) if step.repeat is None else item_names(step) | {ROUND}
 
 
 def inner_ids(step: Step) -> frozenset[str]:

@@ -76,7 +76,17 @@ class Filled:
 
 def find(args: Any) -> list[Reference]:
     """Every reference in `args`, in reading order; `$` alone counts as one with an empty root."""
+    if type(args) is dict and hold_no_text(args):
+        return []
     return [reference for place, text in strings(args) for reference in in_text(text, place)]
+
+
+def hold_no_text(args: dict[str, Any]) -> bool:
+    """Whether the arguments are numbers and the like alone: nothing can be filled in."""
+    for value in args.values():  # noqa: SIM110 - a generator would cost more than filling in does
+        if type(value) not in PLAIN:
+            return False
+    return True
 
 
 def in_text(text: str, place: tuple[str | int, ...] = ()) -> list[Reference]:

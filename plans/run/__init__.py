@@ -219,7 +219,8 @@ class Run(Parted, State):
     @property
     def views(self) -> ViewSet:
         """What features add to its views; whoever reads a run to draw them itself sets it (`run_of`)."""
-        return self._views
+        views: ViewSet = (self.__pydantic_private__ or {})["_views"]  # as above: each row of a text asks
+        return views
 
     @views.setter
     def views(self, views: ViewSet) -> None:

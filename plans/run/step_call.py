@@ -19,7 +19,17 @@ from plansurvive.plans.directory import DirectoryIdentity
 from plansurvive.plans.errors import BadExpression, BadReference
 from plansurvive.plans.expressions.conditions import reaches, roots_of
 from plansurvive.plans.expressions.evaluation import MAX_ARGS_CHARACTERS, Budget
-from plansurvive.plans.expressions.references import INPUTS, PLAIN, Filled, Location, fill, find, in_text, is_literal
+from plansurvive.plans.expressions.references import (
+    INPUTS,
+    PLAIN,
+    Filled,
+    Location,
+    fill,
+    find,
+    hold_no_text,
+    in_text,
+    is_literal,
+)
 from plansurvive.plans.flow.ids import lineage, template_of
 from plansurvive.plans.flow.outline import Found
 from plansurvive.plans.flow.values import Composer
@@ -212,7 +222,7 @@ def filled_args(
     """The arguments of a step's next call (or `args`) with references filled in. Raises BadReference."""
     args = run.args_of(step) if args is None else args
     spec = run.facts.tools.get(step.tool)  # unknown until a worker has checked the plan
-    if run.literal or _hold_no_text(args):
+    if run.literal or hold_no_text(args):
         return Filled(args, [])
     mine = scanned(step.tool, args)
     roots = [reference.root for reference in find(mine)]
@@ -228,14 +238,6 @@ def filled_args(
         withheld = [place for place in deferred if not own.isdisjoint(_roots(filled.args, place))]
         deferred = [place for place in deferred if place not in withheld]
     return Filled({name: filled.args.get(name, args[name]) for name in args}, deferred, withheld)
-
-
-def _hold_no_text(args: dict[str, Any]) -> bool:
-    """Whether the arguments are numbers and the like alone: nothing can be filled in."""
-    for value in args.values():  # noqa: SIM110 - a generator would cost more than filling in does
-        if type(value) not in PLAIN:
-            return False
-    return True
 
 
 def size_of(args: dict[str, Any]) -> int:

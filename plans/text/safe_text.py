@@ -59,6 +59,8 @@ def safe(text: str) -> str:
 
 def line(text: str) -> str:
     """The text on one line, safe to show."""
+    if text.isascii() and text.isprintable():
+        return text  # as nearly all are
     return safe(" ".join(text.split("\n")).replace("\t", " "))
 
 

@@ -6,7 +6,7 @@ from plansurvive.plans.activity_io import EndRecord, SummaryFile
 from plansurvive.plans.run import Run
 from plansurvive.plans.views.queries import TEXT_STEPS
 from plansurvive.plans.views.summary import summary_markdown, summary_of
-from plansurvive.plans.views.text import text
+from plansurvive.plans.views.text import texts
 
 LISTED = 500
 """SUMMARY.md lists the steps of a plan of at most this many."""
@@ -14,8 +14,8 @@ LISTED = 500
 
 def ended(run: Run) -> tuple[EndRecord, SummaryFile]:
     """The record of the run, without the Run itself (`run` is empty), and SUMMARY.md."""
-    summary, shown = summary_of(run), text(run, TEXT_STEPS)
-    steps = len(run.plan.steps)
-    listed = shown if steps <= TEXT_STEPS else text(run) if steps <= LISTED else ""
+    summary, steps = summary_of(run), len(run.plan.steps)
+    shown, *longer = texts(run, [TEXT_STEPS, None] if TEXT_STEPS < steps <= LISTED else [TEXT_STEPS])
+    listed = longer[0] if longer else shown if steps <= TEXT_STEPS else ""
     file = SummaryFile(plan_id=run.plan.id or "", markdown=summary_markdown(summary, listed))
     return EndRecord(summary=summary.to_json(), text=shown, receipts=run.receipts, run=""), file

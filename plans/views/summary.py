@@ -215,6 +215,8 @@ def _failed(run: Run, census: Census) -> Iterator[tuple[Step, StepState]]:
 
 def _denied(run: Run, census: Census) -> Iterator[tuple[Step, StepState]]:
     """The steps that were denied or not answered, also inside blocks and loops, without the blocks around them."""
+    if all(state.status is not Status.SKIPPED for state in run.steps.values()):
+        return
     for step in run.plan.steps:
         for name in (*census.walk(step.id), step.id):
             inner = (run.steps[child] for child in census.children(name))

@@ -9,7 +9,7 @@ Control and bidirectional characters in texts of plans and tools are escaped (FA
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Set
+from collections.abc import Iterator, Mapping, Sequence, Set
 from typing import Any
 
 from plansurvive.plans.execution.readiness import needed
@@ -42,6 +42,11 @@ def text(run: Run, limit: int | None = None, *, detailed: bool = False) -> str:
 
     `limit`: maximum number of steps; the others are counted on one line. `detailed`: with what the seed does not show.
     """
+    return next(texts(run, [limit], detailed=detailed))
+
+
+def texts(run: Run, limits: Sequence[int | None], *, detailed: bool = False) -> Iterator[str]:
+    """The text for each limit; the rows of a step are made once."""
     states, census = [run.steps[step.id] for step in run.plan.steps], Census(run)
     done = sum(is_done(state) for state in states)
     percent = 100 * sum(census.share(step.id) for step in run.plan.steps) / len(states) if states else 0.0
@@ -55,17 +60,17 @@ def text(run: Run, limit: int | None = None, *, detailed: bool = False) -> str:
         "Steps:",
     ]
     positions = {step.id: index for index, step in enumerate(shown_steps(run))}
-    shown = range(len(states)) if limit is None or len(states) <= limit else foremost(_ranks(run), limit)
-    steps, inner = [run.plan.steps[index] for index in shown], troubled(census, run) if census.has_any else {}
-    rows = [
-        each
-        for step in steps
-        for each in (
-            *_step_rows(run, step, positions, detailed),
-            *nested_rows(census, run, inner.get(step.id, ()), _asked),
-        )
-    ]
-    return "\n".join(head + rows + _hidden(run, set(shown)) + _closing_rows(run, positions, limit, detailed))
+    inner = troubled(census, run) if census.has_any else {}
+    made: dict[int, list[str]] = {}
+    for limit in limits:
+        shown = range(len(states)) if limit is None or len(states) <= limit else foremost(_ranks(run), limit)
+        for index in shown:
+            if index not in made:
+                step = run.plan.steps[index]
+                nested = nested_rows(census, run, inner.get(step.id, ()), _asked) if inner else ()
+                made[index] = [*_step_rows(run, step, positions, detailed), *nested]
+        rows = [row for index in shown for row in made[index]]
+        yield "\n".join(head + rows + _hidden(run, set(shown)) + _closing_rows(run, positions, limit, detailed))
 
 
 def is_done(state: StepState) -> bool:
@@ -129,6 +134,8 @@ def _step_rows(run: Run, step: Step, positions: Mapping[str, int], detailed: boo
 
 def _attempts(run: Run, step: Step, state: StepState) -> list[str]:
     """A row for each of the last retried attempts, and the number of those before them."""
+    if not (state.past or state.more_past):
+        return []
     retried = [call for call in state.past if call.retried and call.attempt]
     texts = [ended_text(call.attempt, None) for call in retried[-ATTEMPTS:] if call.attempt]
     rows = [f"      A{text.removeprefix('a')}" for text in texts]
@@ -185,12 +192,13 @@ def _in_words(counts: Mapping[str, int]) -> str:
 
 def _called(run: Run, step: Step, state: StepState) -> dict[str, int]:
     """How often each tool was called for the step."""
-    counts = dict(Counter(call.tool for call in state.past))
+    counts = dict(Counter(call.tool for call in state.past)) if state.past else {}
     if was_called(state):
         counts[step.tool] = counts.get(step.tool, 0) + 1
-    rest = {step.tool: state.more_past - sum(state.earlier.values())}  # of a version that did not count by tool
-    for tool, number in [*state.earlier.items(), *rest.items()]:
-        counts |= {tool: counts.get(tool, 0) + number} if number else {}
+    if state.more_past:
+        rest = {step.tool: state.more_past - sum(state.earlier.values())}  # of a version that did not count by tool
+        for tool, number in [*state.earlier.items(), *rest.items()]:
+            counts |= {tool: counts.get(tool, 0) + number} if number else {}
     if step.tool in run.views.delegated:
         counts.pop(step.tool, None)
     return counts

@@ -75,7 +75,7 @@ async def test_a_terminated_plan_left_no_record_and_needs_a_worker(
 async def test_where_the_record_cannot_be_read_a_worker_is_asked(
     temporal_client: Client, settings: Settings, workspace: Path, queue: str, tmp_path: Path
 ) -> None:
-    long = {**WRITE, "args": {"path": "a.txt", "content": "hello " * 5_000}}
+    long = {**WRITE, "args": {"path": "a.txt", "content": "hello " * 10_000}}
     plan = await _ended(temporal_client, settings, workspace, queue, [long], "completed")
     assert await end_records.run_of_ended(temporal_client, plan) is not None
     (tmp_path / "file").write_text("no directory")

@@ -21,6 +21,7 @@ from plansurvive.runtime.buckets import s3_driver
 from plansurvive.runtime.conversion.payloads import OnePayloadConverter
 from plansurvive.runtime.storage import LocalDirectory, StorageError, converter
 from plansurvive.runtime.value_store import ValueStore
+from plansurvive.workflows.payloads import of_json
 from tests.kit.s3_server import bucket as bucket
 
 STORE, RETRIEVE = StorageDriverStoreContext(), StorageDriverRetrieveContext()
@@ -87,6 +88,13 @@ async def test_large_payloads_leave_history_and_small_ones_stay(directory: Local
     assert small.data == b'"xxxxxxxxxx"'
     assert len(large.data) < 500
     assert await data.decode([small, large]) == ["x" * 10, "y" * 2_000]
+
+
+async def test_what_never_leaves_the_worker_is_not_stored(directory: LocalDirectory) -> None:
+    data, text = converter(directory, threshold=1_000), f'"{"y" * 2_000}"'
+    stays, leaves = await data.encode([of_json(text, stays=True)]), await data.encode([of_json(text)])
+    assert (stays[0].data.decode(), len(leaves[0].data) < 500) == (text, True)
+    assert await data.decode([*stays, *leaves]) == ["y" * 2_000] * 2
 
 
 async def test_values_of_steps_are_kept_by_the_same_driver(directory: LocalDirectory) -> None:

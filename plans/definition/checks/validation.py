@@ -194,17 +194,10 @@ def calls_of(step: Step, before: str = "") -> Iterator[CallOf]:
 
 def _is_plain(step: Step) -> bool:
     """Whether a step is one call and nothing else, as most are."""
-    constructs = (
-        step.steps,
-        step.switch,
-        step.for_each,
-        step.repeat,
-        step.catch,
-        step.finally_,
-        step.undo,
-        step.output,
-    )
-    return all(each is None for each in constructs)
+    return (
+        step.steps is None and step.switch is None and step.for_each is None and step.repeat is None
+        and step.catch is None and step.finally_ is None and step.undo is None and step.output is None
+    )  # fmt: skip
 
 
 def call_problems(

@@ -143,8 +143,9 @@ def percent(step: BriefStep, now: datetime) -> int | None:
 
 def status_word(step: StepState | StepView | BriefStep) -> str:
     """The status of a step in a word; `denied` and `unanswered` are not just `skipped`."""
-    code = step.result.code if step.status is Status.SKIPPED and step.result is not None else None
-    return DENIALS.get(code or "", step.status.value)
+    if step.status is not Status.SKIPPED or step.result is None:
+        return step.status.value
+    return DENIALS.get(step.result.code or "", step.status.value)
 
 
 def shortened(value: Any, room: int, indent: int | None = None) -> tuple[str, int]:

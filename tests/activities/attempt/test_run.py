@@ -18,6 +18,7 @@ from plansurvive.activities.attempt.run import tool_activity
 from plansurvive.activities.tools.tool import Tool, ToolContext, tool
 from plansurvive.activities.values.errors import MAX_MESSAGE_BYTES
 from plansurvive.activities.values.redaction import Secrets
+from plansurvive.plans.directory import DirectoryIdentity
 from plansurvive.plans.errors import ToolError
 from plansurvive.plans.large_value import LargeValue
 from plansurvive.plans.model import Retry
@@ -294,3 +295,42 @@ async def test_a_tool_that_exits_does_not_end_the_worker(attempts: Attempts) -> 
         sys.exit(4)
 
     assert await attempts.code(leave) == "TOOL_FAILED"
+
+
+async def test_only_what_sees_the_workspace_minds_that_it_is_another_directory(attempts: Attempts) -> None:
+    @tool(effect="pure")
+    def double(number: int) -> int:
+        """Double a number.
+
+        Args:
+            number: The number.
+        """
+        return 2 * number
+
+    @tool(effect="pure")
+    def look(number: int, context: ToolContext) -> int:
+        """Look at the workspace.
+
+        Args:
+            number: Any number.
+        """
+        return number + len(context.workspace.root)
+
+    @tool
+    def send(number: int) -> int:
+        """Do something, nobody knows what.
+
+        Args:
+            number: Any number.
+        """
+        return number
+
+    found = {}
+    for each in (double, look, send):
+        call = attempts.call({"number": 2})
+        moved = DirectoryIdentity(path=call.workspace, inode=1)
+        try:
+            found[each.spec.name] = (await attempts.run(each, call.model_copy(update={"directory": moved}))).value
+        except ApplicationError as error:
+            found[each.spec.name] = error.type
+    assert found == {"double": 4, "look": "WORKSPACE_MOVED", "send": "WORKSPACE_MOVED"}
