@@ -36,7 +36,7 @@ from plansurvive.features.policy.rule import (
     as_people,
 )
 from plansurvive.features.policy.settings import PolicySettings
-from plansurvive.features.policy.toml_lines import Lines
+from plansurvive.runtime.toml_lines import Lines
 from plansurvive.plans.definition.near_names import Hints
 from plansurvive.plans.definition.plain_words import in_plain_words
 from plansurvive.plans.signature import PAGE
