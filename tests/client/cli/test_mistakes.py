@@ -446,7 +446,7 @@ FILES: dict[str, Mistake] = {
         " {id: b, tool: write_file, args: {path: x, content: '{{a.body | join}}'}}]\n", code=0,
     ),
     "a filter with an argument": Mistake(
-        "check FILE", "there is no function 'default'; what stands in for a missing value is behind ||, as in STEP.name",
+        "check FILE", "there is no function 'default'; what stands in for a missing value is behind ||, as in STEP",
         f"steps: [{LOOK}, {{id: b, tool: write_file, args: {{path: x, content: \"{{{{look | default('x')}}}}\"}}}}]\n",
         where="step 'b', args.content",
     ),
@@ -496,10 +496,10 @@ FILES: dict[str, Mistake] = {
     "the ending of a file": Mistake("check plan.yml", "NOT_FOUND: there is no file plan.yml"),
     "an input without its value": Mistake("run FILE --input n", "BAD_INPUT: --input 'n' is not NAME=VALUE"),
     "a step as broken JSON": Mistake(
-        'add p {"id":', """'{"id":' is JSON, and not a file; save it in one, or pass `-` and give it on standard input"""
+        'add p {"id":', "is JSON, and not a file; save it in one, or pass `-` and give it on standard input", where="'{\"id\":'"
     ),
     "a step as an option": Mistake(
-        "add p --step x", "STEP.json is an argument: `plan add ID STEP.json`; name a file with the step, as JSON or YAML"
+        "add p --step x", "STEP.json is an argument: `plan add ID STEP.json`; name a file with the step, as JSON or"
     ),
     "a step that may be left out as an option": Mistake(
         "logs p --step x", "No such option: --step; STEP is an argument: `plan logs ID STEP`; name a step"
