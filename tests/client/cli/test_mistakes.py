@@ -496,7 +496,8 @@ FILES: dict[str, Mistake] = {
     "the ending of a file": Mistake("check plan.yml", "NOT_FOUND: there is no file plan.yml"),
     "an input without its value": Mistake("run FILE --input n", "BAD_INPUT: --input 'n' is not NAME=VALUE"),
     "a step as broken JSON": Mistake(
-        'add p {"id":', "is JSON, and not a file; save it in one, or pass `-` and give it on standard input", where="'{\"id\":'"
+        'add p {"id":', "is JSON, and not a file; save it in one, or pass `-` and give it on standard input",
+        where="""'{"id":'""",
     ),
     "a step as an option": Mistake(
         "add p --step x", "STEP.json is an argument: `plan add ID STEP.json`; name a file with the step, as JSON or"
