@@ -109,7 +109,7 @@ def _undo_of(path: str, step: Step) -> Iterator[tuple[str, Step]]:
     """What undoes a step, as a step, if there is anything; see `Outline.undo`."""
     rule = step.undo or (Undo(tool=PLAN) if step.tool == PLAN else None)
     if rule is not None:
-        undo = {"id": UNDO, "tool": rule.tool or "", "steps": rule.steps, "description": f"undo {path}"}
+        undo: dict[str, Any] = {"id": UNDO, "tool": rule.tool or "", "steps": rule.steps, "description": f"undo {path}"}
         yield inner_id(path, UNDO), Step.model_construct(**undo)
 
 
