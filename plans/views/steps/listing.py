@@ -14,8 +14,7 @@ from plansurvive.plans.definition.scopes import INDEX, KEY, UNDO, walk_step
 from plansurvive.plans.execution.tool_history import shorten
 from plansurvive.plans.flow.ids import inner_id
 from plansurvive.plans.flow.outline import kind_of
-from plansurvive.plans.model import Step, Undo
-from plansurvive.plans.model.opaque import PLAN
+from plansurvive.plans.model import Step
 from plansurvive.plans.run import Run, Status
 from plansurvive.plans.views.steps.abridged import foremost, rank
 from plansurvive.plans.views.steps.counting import Census
@@ -97,7 +96,7 @@ def templates(run: Run) -> list[dict[str, Any]]:
     found = (
         {"id": path, "tool": each.tool, "description": each.description, **kind_view(each)}
         for step in run.plan.steps
-        if step.is_block or step.catch or step.finally_ or step.undo or step.tool == PLAN
+        if step.is_block or step.catch or step.finally_ or step.undo
         for outer, inner in walk_step(step)
         for path, each in ((outer, inner), *_undo_of(outer, inner))
         if path != step.id
@@ -106,10 +105,10 @@ def templates(run: Run) -> list[dict[str, Any]]:
 
 
 def _undo_of(path: str, step: Step) -> Iterator[tuple[str, Step]]:
-    """What undoes a step, as a step, if there is anything; see `Outline.undo`."""
-    rule = step.undo or (Undo(tool=PLAN) if step.tool == PLAN else None)
-    if rule is not None:
-        undo: dict[str, Any] = {"id": UNDO, "tool": rule.tool or "", "steps": rule.steps, "description": f"undo {path}"}
+    """What undoes a step, as a step, if the plan says it; see `Outline.undo`."""
+    if step.undo is not None:
+        rule, text = step.undo, f"undo {path}"
+        undo: dict[str, Any] = {"id": UNDO, "tool": rule.tool or "", "steps": rule.steps, "description": text}
         yield inner_id(path, UNDO), Step.model_construct(**undo)
 
 
