@@ -152,7 +152,8 @@ class _Calls:
             return Left(f"{step.tool} is not a tool of this worker's own")
         terms = terms_of(run.plan, step, run.facts.tools[step.tool], made.filled.args)
         limit = min(terms.timeout, LONGEST)
-        call = call_for(run, step, made.filled, made.values, terms._replace(timeout=limit), self.request.session)
+        terms_here, session = terms._replace(timeout=limit), self.request.session
+        call = call_for(run, step, made.filled, made.values, terms_here, session, made=made.call)
         call = self.segment.schedule.rules.extended(run, step, call)
         began, started = datetime.now(UTC), time.monotonic()
         context = self.calls.begun(tool, call, again=self.again, began=began)

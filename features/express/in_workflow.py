@@ -15,7 +15,7 @@ from typing import Any
 
 from pydantic import ValidationError
 from temporalio import workflow
-from temporalio.common import RetryPolicy
+from temporalio.common import RawValue, RetryPolicy
 from temporalio.exceptions import ActivityError, ApplicationError, is_cancelled_exception
 from temporalio.workflow import ActivityCancellationType
 
@@ -30,7 +30,7 @@ from plansurvive.features.express.model import (
     segment_id,
 )
 from plansurvive.features.express.reach import reach
-from plansurvive.features.express.segment import NO_BOUNDS, Made, Segment
+from plansurvive.features.express.segment import Made, Segment
 from plansurvive.plans.execution.next_action import Call
 from plansurvive.plans.log import LogKind
 from plansurvive.plans.model import DEFAULT_PARALLEL, Retry, Step
@@ -110,7 +110,7 @@ class Segments(InSteps):
         step, number, barred = self.schedule.step(ready[0]), state.segments, list(state.barred)
         summary = f"{len(within)} steps: {', '.join(within[:20])}"[:200]
 
-        def start(to: Destination) -> workflow.ActivityHandle[dict[str, Any]]:
+        def start(to: Destination) -> workflow.ActivityHandle[RawValue]:
             # What goes along says where the files are, and where a host is lost, this is called again for the next one.
             self._workspace = run.facts.workspace
             goes = carried(self.schedule, within, bounds.steps)
@@ -121,6 +121,7 @@ class Segments(InSteps):
             return workflow.start_activity(
                 "segment",
                 of_json(f'{order.model_dump_json()[:-1]},"run":{goes.run}}}'),
+                result_type=RawValue,
                 task_queue=to.queue,
                 activity_id=segment_id(number),
                 summary=summary,
@@ -152,7 +153,8 @@ class Segments(InSteps):
             self._end(UNAVAILABLE, f"its workers cannot run several steps in one activity: {cause}"[:500])
             return
         try:
-            end = SegmentEnd.model_validate(handle.result())
+            answer: RawValue | None = handle.result()  # parsed once, as what it is
+            end = SegmentEnd.model_validate_json(b"" if answer is None else answer.payload.data)
         except ValidationError as damaged:
             self._end(UNAVAILABLE, f"what a segment has answered cannot be read: {damaged}"[:500])
             return
@@ -170,10 +172,10 @@ class Segments(InSteps):
             self.settle()
 
     def _settle_all(self, calls: Sequence[CallEnd]) -> None:
-        made, at = dict[str, Made](), self._began
+        made, at, now = dict[str, Made](), self._began, workflow.now()
         barred = frozenset(self.run.part(ExpressState).barred)
-        known = {(each.step_id, each.number): self._time(each.began, at) for each in calls}
-        settling = _Settling(self.schedule, at, NO_BOUNDS, self._parallel, barred, known)
+        known = {(each.step_id, each.number): _time(each.began, at, now) for each in calls}
+        settling = _Settling(self.schedule, at, parallel=self._parallel, barred=barred, only=known)
         settling.execution, settling.began_at = self.execution, known
         for end in calls:
             made.update((each.step.id, each) for each in settling.begin(at))
@@ -181,14 +183,9 @@ class Segments(InSteps):
             if call is None or (call.number, call.digest) != (end.number, end.digest):
                 self._differs(end, call, made)
                 return
-            at = self._time(end.ended, at)
+            at = _time(end.ended, at, now)
             self._take(settling, call, end, at)
         settling.proceed(at)
-
-    def _time(self, said: datetime | None, earliest: datetime) -> datetime:
-        """A time by a worker's clock, within those of the workflow."""
-        now = workflow.now()
-        return now if said is None else min(max(said, earliest), now)
 
     def _take(self, settling: Segment, call: Made, end: CallEnd, now: datetime) -> None:
         """Settle the call that has ended as the workflow would make it."""
@@ -238,6 +235,10 @@ class _Settling(Segment):
     execution: Execution
     began_at: Mapping[tuple[str, int], datetime]
 
+    def is_over(self, now: datetime) -> bool:  # noqa: ARG002
+        """Only after a failure: what was made within the bounds was made so."""
+        return self.has_failed
+
     def is_full(self) -> bool:
         """Never: what was made side by side was made so."""
         return False
@@ -259,6 +260,11 @@ _RETRY = RetryPolicy(
     initial_interval=timedelta(seconds=1), backoff_coefficient=1.0, maximum_attempts=policies.WORKER_DEATHS,
     non_retryable_error_types=["NotFoundError"],
 )  # fmt: skip
+
+
+def _time(said: datetime | None, earliest: datetime, now: datetime) -> datetime:
+    """A time by a worker's clock, within those of the workflow."""
+    return now if said is None else min(max(said, earliest), now)
 
 
 def _failure(failed: Failed) -> ApplicationError:

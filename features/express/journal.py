@@ -15,7 +15,7 @@ import asyncio
 import os
 import sqlite3
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple, Self, TypeVar
@@ -40,7 +40,7 @@ _SCHEMA = (
     f"PRAGMA user_version = {VERSION}",
 )
 _KEEP = (
-    "INSERT OR REPLACE INTO outcomes SELECT run, activity, ?, ? FROM segments"
+    "INSERT OR REPLACE INTO outcomes SELECT run, activity, column1, column2 FROM segments, (VALUES {})"
     " WHERE run = ? AND activity = ? AND attempt = ?"
 )
 T = TypeVar("T")
@@ -104,14 +104,17 @@ class Journal:
             rows = connection.execute("SELECT call, outcome FROM outcomes WHERE run = ? AND activity = ?", segment)
             return {call: self._sealing.plain(outcome) for call, outcome in rows}
 
-    def keep(self, segment: Segment, attempt: int, call: str, outcome: str) -> None:
-        """Keep what a call of the segment gave; when this returns, it survives the process.
+    def keep(self, segment: Segment, attempt: int, outcomes: Mapping[str, str]) -> None:
+        """Keep what calls of the segment gave, by call; when this returns, it survives the process.
 
         Raises Superseded, and keeps nothing, if another attempt has begun since.
         """
-        # One statement, and so one transaction: no attempt can begin between the look at its number and the row.
-        values = (call, self._sealing.text(outcome), *segment, attempt)
-        if self._connection.execute(_KEEP, values).rowcount != 1:
+        if not outcomes:
+            return
+        # One statement, and so one transaction: no attempt can begin between the look at its number and the rows.
+        rows = [each for call, outcome in outcomes.items() for each in (call, self._sealing.text(outcome))]
+        keep = _KEEP.format(", ".join(["(?, ?)"] * len(outcomes)))
+        if self._connection.execute(keep, (*rows, *segment, attempt)).rowcount != len(outcomes):
             raise Superseded(_why(segment, attempt))
 
     def close(self) -> None:

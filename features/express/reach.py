@@ -20,16 +20,21 @@ def reach(schedule: Schedule, ready: Iterable[str], limit: int) -> list[str]:
     """
     if schedule.run.closing is not None:
         return []
-    states, found = schedule.run.steps, dict[str, None]()
+    found, missing = dict[str, None](), dict[str, int]()
+    states = schedule.run.steps
     # Every loop that may begin an item does so in turn: without one of them, the others would not stay in step with it.
     loops = dict.fromkeys(_place_in_plan(schedule, name) for name in schedule.containers.hungry)
     queue = deque(dict.fromkeys([*loops, *(_place_in_plan(schedule, name) for name in ready)]))
     limit += len(loops)
     while queue and len(found) < limit:
         found[name := queue.popleft()] = None
-        # Its last dependency brings a step in, and so each comes once.
+        # Its last dependency brings a step in, and so each comes once. What it waits for is counted once: a step that
+        # joins thousands depends on each of those found.
         for dependent in schedule.dependents(name):
-            if all(need in found or states[need].status in DONE for need in schedule.needs(dependent)):
+            if dependent not in missing:
+                missing[dependent] = sum(states[need].status not in DONE for need in schedule.needs(dependent))
+            missing[dependent] -= 1
+            if not missing[dependent]:
                 queue.append(dependent)
     return list(found)
 

@@ -65,8 +65,7 @@ class Running:
         try:
             while self._begin(in_flight):
                 await asyncio.wait(in_flight, return_when=asyncio.FIRST_COMPLETED)
-                for task in [task for task in in_flight if task.done()]:
-                    await self._take(in_flight.pop(task), task)
+                await self._take([(in_flight.pop(task), task) for task in list(in_flight) if task.done()])
         finally:
             for task in in_flight:
                 task.cancel()
@@ -94,20 +93,27 @@ class Running:
             return None
         return end if end.digest == made.digest else None
 
-    async def _take(self, begun: Begun, task: asyncio.Task[Return | Failed | Left]) -> None:
-        made = begun.made
-        match task.result():
-            case Left(why):
-                self.segment.leave(made.step.id, why)
-                self.calls.append(self._end(begun, left=why))
-            case Failed() as failed:
-                self.segment.failed(made.step.id)
-                self.calls.append(self._end(begun, failed=failed))
-            case Return() as returned:
-                end = self._end(begun, returned=returned)
-                text = end.model_dump_json(exclude_defaults=True)
-                await when_free(lambda: self.journal.keep(self.id, self.attempt, _name(made), text))
-                self._settle(end, len(text))
+    async def _take(self, done: Sequence[tuple[Begun, asyncio.Task[Return | Failed | Left]]]) -> None:
+        """Take the ends of calls. What they gave is kept first, all of it at once: the disk is waited for once."""
+        ends, texts = dict[str, CallEnd](), dict[str, str]()
+        for begun, task in done:
+            is_whole = not task.cancelled() and task.exception() is None
+            if is_whole and isinstance(returned := task.result(), Return):
+                name = _name(begun.made)
+                ends[name] = end = self._end(begun, returned=returned)
+                texts[name] = end.model_dump_json(exclude_defaults=True)
+        await when_free(lambda: self.journal.keep(self.id, self.attempt, texts))
+        for begun, task in done:
+            made = begun.made
+            match task.result():
+                case Left(why):
+                    self.segment.leave(made.step.id, why)
+                    self.calls.append(self._end(begun, left=why))
+                case Failed() as failed:
+                    self.segment.failed(made.step.id)
+                    self.calls.append(self._end(begun, failed=failed))
+                case Return():
+                    self._settle(ends[_name(made)], len(texts[_name(made)]))
 
     def _settle(self, end: CallEnd, size: int) -> None:
         self.calls.append(end)

@@ -28,7 +28,7 @@ from plansurvive.plans.flow.progress import Further, Settle
 from plansurvive.plans.model import DEFAULT_PARALLEL, Step
 from plansurvive.plans.model.express import Express
 from plansurvive.plans.run import PlanStatus, Result, Status
-from plansurvive.plans.run.step_call import StepValues, digest_of
+from plansurvive.plans.run.step_call import StepCall, StepValues, digest_of
 from plansurvive.plans.step_state import Outcome
 
 
@@ -43,8 +43,6 @@ class Bounds(NamedTuple):
 
 BOUNDS = Bounds()
 """If the plan says no more than `express: true`."""
-NO_BOUNDS = Bounds(float("inf"), 10**9, 10**15)
-"""Of a segment that is settled: it has ended."""
 
 
 class Made(NamedTuple):
@@ -55,6 +53,7 @@ class Made(NamedTuple):
     """Number of the step's call, from 1."""
     filled: Filled
     values: StepValues
+    call: StepCall
     digest: str
     """Of the call: the workflow settles the outcome only of the call that it would make itself."""
 
@@ -183,7 +182,7 @@ class Segment:
         note_call(run, step, call.filled.args)
         self.in_flight[step.id] = None
         self.made += 1
-        return Made(step, state.calls, call.filled, call.values, digest_of(call.call))
+        return Made(step, state.calls, call.filled, call.values, call.call, digest_of(call.call))
 
     def proceed(self, now: datetime) -> None:
         """Go further in the containers in which everything has ended."""

@@ -136,5 +136,5 @@ async def chaos(chaos_server: ServerProcess, chaos_worker: WorkerProcess, queue:
     seed = os.environ.get("PLANS_CHAOS_SEED") or str(random.randrange(10**6))
     print(f"PLANS_CHAOS_SEED={seed}")
     client = await connected(f"{HOST}:{chaos_server.port}", data_converter=pydantic_data_converter)
-    plans = Plans(client, queue, workspace, ceiling=timedelta(seconds=240 + 20 * KILLS))
+    plans = Plans(client, queue, workspace, ceiling=timedelta(seconds=240 + 60 * KILLS))
     return Chaos(chaos_server, chaos_worker, plans, random.Random(seed), seed)

@@ -24,7 +24,7 @@ journal, segment = Journal(Path(sys.argv[1])), Segment(*sys.argv[2:4])
 journal.begin(segment, 1)
 {before}
 for number in range(1_000_000):
-    journal.keep(segment, 1, f"step-{{number}}", str(number))
+    journal.keep(segment, 1, {{f"step-{{number}}": str(number)}})
     print(number, flush=True)
 """
 """A worker that says of each step that it has ended once the journal has it, until it is killed."""
@@ -58,11 +58,11 @@ def test_control_without_the_journal_all_of_it_is_lost(tmp_path: Path) -> None:
 def test_an_attempt_that_was_followed_by_another_keeps_nothing(tmp_path: Path) -> None:
     with Journal(tmp_path) as zombie, Journal(tmp_path) as worker:
         assert zombie.begin(SEGMENT, 1) == {}
-        zombie.keep(SEGMENT, 1, "a", "1")
+        zombie.keep(SEGMENT, 1, {"a": "1"})
         assert worker.begin(SEGMENT, 2) == {"a": "1"}
         with pytest.raises(Superseded, match="attempt 1 of segment segment-1"):
-            zombie.keep(SEGMENT, 1, "b", "2")
-        worker.keep(SEGMENT, 2, "b", "3")
+            zombie.keep(SEGMENT, 1, {"b": "2"})
+        worker.keep(SEGMENT, 2, {"b": "3"})
         assert worker.begin(SEGMENT, 3) == {"a": "1", "b": "3"}
 
 
@@ -71,21 +71,21 @@ def test_an_attempt_that_begins_late_does_not_push_a_later_one_aside(tmp_path: P
         worker.begin(SEGMENT, 2)
         with pytest.raises(Superseded):
             late.begin(SEGMENT, 1)
-        worker.keep(SEGMENT, 2, "a", "1")
+        worker.keep(SEGMENT, 2, {"a": "1"})
 
 
 def test_a_segment_that_never_began_keeps_nothing(tmp_path: Path) -> None:
     with Journal(tmp_path) as journal, pytest.raises(Superseded):
-        journal.keep(SEGMENT, 1, "a", "1")
+        journal.keep(SEGMENT, 1, {"a": "1"})
 
 
 @pytest.mark.parametrize("other", [Segment("run-2", "segment-1"), Segment("run-1", "segment-2")])
 def test_a_run_that_was_reset_and_another_segment_read_nothing_of_it(tmp_path: Path, other: Segment) -> None:
     with Journal(tmp_path) as journal:
         journal.begin(SEGMENT, 1)
-        journal.keep(SEGMENT, 1, "a", "1")
+        journal.keep(SEGMENT, 1, {"a": "1"})
         assert journal.begin(other, 1) == {}
-        journal.keep(other, 1, "a", "2")
+        journal.keep(other, 1, {"a": "2"})
         assert (journal.begin(SEGMENT, 2), journal.begin(other, 2)) == ({"a": "1"}, {"a": "2"})
 
 
@@ -94,7 +94,7 @@ def test_rows_of_segments_that_history_has_go_and_no_others(tmp_path: Path) -> N
     with Journal(tmp_path) as journal:
         for each in (settled, going, elsewhere):
             journal.begin(each, 1)
-            journal.keep(each, 1, "a", "1")
+            journal.keep(each, 1, {"a": "1"})
         journal.begin(Segment("run-1", "s3"), 1, [settled.activity])
         assert [journal.begin(each, 2) for each in (settled, going, elsewhere)] == [{}, {"a": "1"}, {"a": "1"}]
 
@@ -103,7 +103,7 @@ def test_a_refused_attempt_removes_nothing(tmp_path: Path) -> None:
     earlier = Segment("run-1", "s1")
     with Journal(tmp_path) as journal:
         journal.begin(earlier, 1)
-        journal.keep(earlier, 1, "a", "1")
+        journal.keep(earlier, 1, {"a": "1"})
         journal.begin(SEGMENT, 2)
         with pytest.raises(Superseded):
             journal.begin(SEGMENT, 1, [earlier.activity])
@@ -114,7 +114,7 @@ def test_old_rows_go_when_the_journal_is_opened(tmp_path: Path) -> None:
     with Journal(tmp_path) as journal:
         for each in (SEGMENT, Segment("run-2", "s1")):
             journal.begin(each, 1)
-            journal.keep(each, 1, "a", "1")
+            journal.keep(each, 1, {"a": "1"})
     with sqlite3.connect(journal.path) as connection:
         connection.execute("UPDATE segments SET time = time - ? WHERE run = 'run-2'", (RETENTION_SECONDS + 1,))
     with Journal(tmp_path) as again:
@@ -126,7 +126,7 @@ def test_outcomes_are_encrypted_where_the_worker_has_a_key(tmp_path: Path) -> No
     sealing = Encrypting(live(ring_file(tmp_path / "keys", key())))
     with Journal(tmp_path / "express", sealing) as journal:
         journal.begin(SEGMENT, 1)
-        journal.keep(SEGMENT, 1, "a", "canary-4711")
+        journal.keep(SEGMENT, 1, {"a": "canary-4711"})
         assert journal.begin(SEGMENT, 2) == {"a": "canary-4711"}
         files = list((tmp_path / "express").iterdir())
         assert not any(b"canary-4711" in each.read_bytes() for each in files)
