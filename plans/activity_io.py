@@ -2,7 +2,7 @@
 
 A step's tool is an activity that takes a `Call` and returns a `Return`; it fails with an ApplicationError whose type is
 a stable error code. `check_plan` takes a `CheckRequest` and returns `Facts`: the only way a workflow learns about the
-worker it runs on. `record_end` takes a Run's JSON text.
+worker it runs on. `record_end` takes a Run's JSON text, and of a long one its EndRecord and SummaryFile.
 """
 
 from __future__ import annotations

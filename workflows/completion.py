@@ -29,6 +29,7 @@ from plansurvive.plans.log import LogKind
 from plansurvive.plans.run import PlanStatus, Run, text_of
 from plansurvive.plans.step_state import DENIALS
 from plansurvive.plans.text.safe_text import line
+from plansurvive.plans.views.ended import ended
 from plansurvive.plans.views.steps.row import status_word
 from plansurvive.plans.views.summary import summary_of
 from plansurvive.workflows import policies
@@ -39,6 +40,9 @@ if TYPE_CHECKING:
 
 PLAN_FAILED, PLAN_PARTIAL = "PLAN_FAILED", "PLAN_PARTIAL"
 """Types of the failure that a workflow ends with."""
+MANY = 1_000
+"""A Run of more steps is summarised here: parsed from its text for that, it would be in memory twice. A replay does so
+again, so shorter ones are summarised in the activity."""
 REASON = 300
 """Characters of the first failed step and its error in that failure's message."""
 
@@ -137,9 +141,12 @@ def ends_cancelled(run: Run, cancelled: bool) -> bool:
 
 
 async def _record(run: Run) -> EndRecord:
+    texts = [text_of(run)]
+    if len(run.steps) > MANY:
+        texts += [each.model_dump_json(exclude_defaults=True) for each in ended(run)]
     record: EndRecord = await workflow.execute_local_activity(
         "record_end",
-        of_json(text_of(run), stays=True),
+        args=[of_json(text, stays=True) for text in texts],
         result_type=EndRecord,
         activity_id="record_end",
         summary="store the record and SUMMARY.md",

@@ -72,21 +72,28 @@ class EndRecorder:
     """What features add to the Run that is summarised."""
 
     @activity.defn(name="record_end")
-    async def record_end(self, run: RawValue) -> EndRecord:
-        """Record the end of a plan, whose Run as JSON text is `run`.
+    async def record_end(
+        self, run: RawValue, record: EndRecord | None = None, file: SummaryFile | None = None
+    ) -> EndRecord:
+        """Record the end of a plan, whose Run as JSON text is `run`; a long one comes with its record and file.
 
-        It is summarised here, not in the workflow, which would do so again in every replay. The activity's retry policy
-        retries OSError, such as a full disk.
+        Others are summarised here, not in the workflow, which would do so again in every replay. The activity's retry
+        policy retries OSError, such as a full disk.
         """
         written = run.payload.data.decode()
+
+        async def summarised() -> tuple[EndRecord, SummaryFile]:
+            if record is not None and file is not None:
+                return record, file
+            return await asyncio.to_thread(lambda: ended(run_of(written, self.language, self.views)))
+
         # Side by side, here and below: storing waits for the disk.
-        summarised = asyncio.to_thread(lambda: ended(run_of(written, self.language, self.views)))
-        (record, file), kept = await asyncio.gather(summarised, self._kept(written))
-        record = record.model_copy(update={"run": kept})
+        (summary, listed), kept = await asyncio.gather(summarised(), self._kept(written))
+        whole = summary.model_copy(update={"run": kept})
         # The file is not synced, as `plan summary` prints it from the record.
-        writing = asyncio.to_thread(self.summaries.write, file, durable=False)
-        claim, _ = await asyncio.gather(self._claim(record), writing)
-        return record.model_copy(update={"claim": claim})
+        writing = asyncio.to_thread(self.summaries.write, listed, durable=False)
+        claim, _ = await asyncio.gather(self._claim(whole), writing)
+        return whole.model_copy(update={"claim": claim})
 
     async def _kept(self, written: str) -> LargeValue | str:
         return written if len(written.encode()) <= RUN_BYTES else await self.values.put(written)

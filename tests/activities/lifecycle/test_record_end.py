@@ -12,6 +12,7 @@ from plansurvive.plans.activity_io import EndRecord
 from plansurvive.plans.large_value import LargeValue
 from plansurvive.plans.model import Step
 from plansurvive.plans.run import text_of
+from plansurvive.plans.views.ended import ended
 from plansurvive.runtime.storage import LocalDirectory
 from plansurvive.runtime.value_store import ValueStore
 from plansurvive.workflows.payloads import of_json
@@ -19,15 +20,17 @@ from tests.plans.building import run_of
 
 
 @pytest.mark.parametrize(("characters", "files"), [(10, 1), (RUN_BYTES, 2)])
+@pytest.mark.parametrize("comes_summarised", [False, True])
 async def test_a_short_run_is_stored_with_its_record_and_a_long_one_apart(
-    tmp_path: Path, characters: int, files: int
+    tmp_path: Path, characters: int, files: int, comes_summarised: bool
 ) -> None:
     values = ValueStore(LocalDirectory(tmp_path / "values"))
     run = run_of(Step(id="a", tool="read_file", args={"path": "a" * characters}))
     run.plan = run.plan.model_copy(update={"id": "p"})
     written = text_of(run)
+    summarised = ended(run) if comes_summarised else ()
     record = await ActivityEnvironment().run(
-        EndRecorder(SummaryWriter(tmp_path), values).record_end, of_json(written, stays=True)
+        EndRecorder(SummaryWriter(tmp_path), values).record_end, of_json(written, stays=True), *summarised
     )
     assert len([each for each in (tmp_path / "values").rglob("*") if each.is_file()]) == files
     assert record.claim is not None
