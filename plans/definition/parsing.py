@@ -12,6 +12,7 @@ import json
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
+from itertools import chain
 from typing import Any, get_args
 
 from pydantic import BaseModel, ValidationError
@@ -81,25 +82,25 @@ _ALWAYS_FIT = frozenset((int, bool, type(None)))
 
 def check_values(data: Any) -> None:
     """Reject values a plan cannot carry: infinities, lone surrogates, nesting beyond MAX_DEPTH. Raises Unreadable."""
-    stack: list[tuple[Any, int]] = [(data, 1)]
+    stack: list[tuple[Any, int]] = [([data], 0)]
     while stack:
-        item, depth = stack.pop()
-        if depth > MAX_DEPTH + 1:
+        item, depth = stack.pop()  # a list or an object: what is in it is looked at here, as most of it is short
+        is_list = type(item) is list or isinstance(item, list)
+        if item and depth > MAX_DEPTH:
             raise Unreadable("PLAN_TOO_DEEP", f"nested deeper than {MAX_DEPTH}; flatten the arguments")
-        kind = type(item)  # nearly every value has one of these types itself, and most are short texts
-        if kind is str or isinstance(item, str):
-            if not item.isascii() and re.search("[\ud800-\udfff]", item):
-                raise Unreadable(
-                    "PLAN_BAD_TEXT", "a text contains half a character (a lone surrogate); write the whole character"
-                )
-        elif kind in _ALWAYS_FIT:
-            continue
-        elif kind is list or isinstance(item, list):
-            stack += [(each, depth + 1) for each in item]
-        elif kind is dict or isinstance(item, (dict, Mapping)):  # isinstance with dict is far cheaper than with Mapping
-            stack += [(each, depth + 1) for pair in item.items() for each in pair]
-        elif isinstance(item, float) and item - item != 0:
-            raise Unreadable("PLAN_NOT_FINITE", f"{item} is not a JSON number; write a finite one, or a string")
+        for each in item if is_list else chain(item, item.values()):
+            kind = type(each)  # nearly every value has one of these types itself
+            if kind is str or isinstance(each, str):
+                if not each.isascii() and re.search("[\ud800-\udfff]", each):
+                    text = "a text contains half a character (a lone surrogate); write the whole character"
+                    raise Unreadable("PLAN_BAD_TEXT", text)
+            elif kind in _ALWAYS_FIT:
+                continue
+            elif isinstance(each, (list, dict, Mapping)):  # isinstance with dict is far cheaper than with Mapping
+                stack.append((each, depth + 1))
+            elif isinstance(each, float) and each - each != 0:
+                text = f"{each} is not a JSON number; write a finite one, or a string"
+                raise Unreadable("PLAN_NOT_FINITE", text)
 
 
 def read_plan(data: Any) -> Plan | list[Problem]:
