@@ -1,4 +1,4 @@
-"""Decisions beyond a single call: all calls like this one, and why a step asks.
+"""Decisions as they come in, about one step or a pattern of them, and why a step asks.
 
-`plans.execution.approvals` decides about a single call.
+`plans.execution.approvals` decides about each call.
 """
