@@ -94,7 +94,8 @@ class InViews:
     below: Callable[[str, Step, StepState], Below | None] | None = None
     """What people are asked by the workflow that works on a running step, and below it; None: nothing."""
     event: Callable[[str, Step, StepState], str | None] | None = None
-    """The name of the event that the step waits for; None: it waits for none. Asked of steps that await something."""
+    """The name of an event that the step waits for, or one below it; None: none does. Asked of steps that await
+    something, and of running ones with parts."""
     card: Callable[[Parted, Step], Mapping[str, Any]] | None = None
     """Fields of the card of an approval that a step of a run awaits; `reasons` go behind those of others. Example:
     `policy` adds who must approve, and who has."""

@@ -17,7 +17,7 @@ from plansurvive.plans.model import Value
 
 KEPT = 100
 """Refusals, and decisions that became void, that a run of the workflow keeps; the oldest is dropped first."""
-UNCOUNTED = frozenset(("agent_progress", "budget_answer", "place", "place_report"))
+UNCOUNTED = frozenset(("agent_progress", "budget_answer", "events_passed", "events_wanted", "place", "place_report"))
 """Signals between the workflows of one plan."""
 
 

@@ -294,7 +294,7 @@ async def answer(
 async def event(
     client: Client, plan: str, name: str, data: Any = None, *, by: str = "", via: Via = "", verified: bool = False
 ) -> str:
-    """Tell a plan that something has happened, for the steps that wait for it, now or later.
+    """Tell a plan that something has happened, for the steps that wait for it, now or later, also in its child plans.
 
     `via` and `verified`: as in `Choice`. Returns the plan's sentence: which steps receive it, or that it is kept.
     Raises Refused, PlanClosed; NoWorker as `answer`.

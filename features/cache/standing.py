@@ -89,6 +89,8 @@ def _running(run: Run, step: Step, state: StepState) -> Standing:
     if below := [each.id for each in members_of(run, step, state)]:
         rows.append(f"'{below[-1]}' works on it: plan show {quoted(below[-1])}")
     rows += [row for below in asked_below(run, [step.id]) for row in _asked_for(run.plan.id or "", below)]
+    if (event := run.views.event(run.plan.id or "", step, state)) is not None:
+        rows.append(f"below it the event '{event}' is awaited: plan event {run.plan.id} {quoted(event)}")
     last = next((call.attempt for call in reversed(state.past) if call.attempt and call.attempt.error), None)
     if last is not None:
         code = f" ({last.code})" if last.code else ""

@@ -1,8 +1,8 @@
 """What steps wait for besides a person's approval: the answer to a question (`ask`), and an event (`wait_for`).
 
 answers: which answers count, and which are refused. events: what is kept of events, and which step an event is for.
-steps: asks, waits, and settles. What a question is, is of the core (`plans.definition.questions`): it is shown as
-approvals are.
+steps: asks, waits, and settles. above, below: events between a plan and its child plans. What a question is, is of the
+core (`plans.definition.questions`): it is shown as approvals are.
 """
 
 REACHES_OUT = False

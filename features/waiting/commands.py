@@ -54,7 +54,10 @@ def answer(
 
 
 def event(plan: Id, name: Name, data: Data = None, by: By = None, as_json: AsJson = False) -> None:
-    """Send an event to a plan, for the steps that wait for it. An event that arrives early counts as well."""
+    """Send an event to a plan, for the steps that wait for it. Those of its child plans receive it too.
+
+    An event that arrives early counts as well.
+    """
     found = _json(data) if data is not None else None
     if why := name_problem(name):
         raise PlanError(why, "BAD_MESSAGE")
@@ -104,10 +107,11 @@ async def _event(here: Connected, plan: str, name: str, data: Any, by: str) -> s
     sentence = await runs.event(here.client, plan, name, data, by=by)
     if sentence.endswith(KEPT):
         asks = await _waiting(here, plan)
+        known = {each.step_id for each in asks}
         waits = ", ".join(f"'{line(each.step_id)}' waits for {quoted(each.event)}" for each in asks[:NAMED])
         output.say(f"No step waits for this event now{f'; {waits}' if waits else ''}.")
         for path, child in await _running_below(here, plan):
-            for each in (await _waiting(here, child))[:NAMED]:
+            for each in [] if path in known else (await _waiting(here, child))[:NAMED]:
                 words = f"In the child plan of '{line(path)}', step '{line(each.step_id)}' waits for an event:"
                 output.say(f"{words} plan event {line(child)} {quoted(each.event)}")
     return sentence
@@ -118,7 +122,11 @@ async def _waiting(here: Connected, plan: str) -> list[AskedStep]:
 
 
 async def _running_below(here: Connected, plan: str) -> list[tuple[str, str]]:
-    """Some child plans that run, with the paths of their steps: each waits for events of its own."""
+    """Some child plans that run, with the paths of their steps.
+
+    What the plan does not know them to wait for, it does not pass on to them: where events count only signed, and to
+    child plans that a worker of 1.0.0 began.
+    """
     view = await ask_view(here.client, plan, BriefView, "plan", BRIEF)
     steps = [each for step in view.steps for each in (step, *step.instances) if each.child]
     running = [(each.id, each.child.plan_id) for each in steps if each.child and each.child.status == "running"]

@@ -2,7 +2,8 @@
 
 An event is for every step that waits for its name and whose `match` holds, and a step receives it once, whatever its
 round. Events that come before a step waits count: the newest are kept, in a number and size that have limits. What a
-step has received is kept for the other steps. Nothing here sets a status.
+step has received is kept for the other steps. Nothing here sets a status. A step that runs a
+plan counts as a step that waits: what a step of that plan has received, the plan of its next round does not.
 
 An event is for every step that waits, and for each once: programs that send do not know how many wait. Rejected:
 handing each event to one step, which makes their order part of the meaning.
@@ -12,11 +13,11 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from plansurvive.features.waiting.messages import SendEvent
+from plansurvive.features.waiting.messages import PassedEvent, SendEvent
 from plansurvive.features.waiting.model import Event, Waiting
 from plansurvive.plans.errors import BadExpression
 from plansurvive.plans.expressions.conditions import is_true, search
@@ -39,13 +40,49 @@ _ROUND = re.compile(r"\[[^\]]*\]|#[0-9]+")
 
 def receive(run: Run, message: SendEvent, now: datetime) -> Event:
     """Keep an event, and drop the oldest ones beyond the limits."""
-    waiting = run.part(Waiting)
-    waiting.number += 1
-    size = len(json.dumps(message.data, ensure_ascii=True, default=str))
     event = Event(
-        number=waiting.number, name=message.name, data=message.data, by=message.by, via=message.via,
-        verified=is_verified(run, message), time=now, size=size,
+        number=run.part(Waiting).number + 1, name=message.name, data=message.data, by=message.by, via=message.via,
+        verified=is_verified(run, message), time=now, size=_size(message.data),
     )  # fmt: skip
+    _keep(run, event, now)
+    return event
+
+
+def receive_passed(run: Run, message: PassedEvent, now: datetime) -> Event | None:
+    """Keep an event that the plan above has passed on; None if it has passed that on before.
+
+    That its author is verified only the record of the plan above can say.
+    """
+    waiting = run.part(Waiting)
+    if message.number <= waiting.passed.get(message.name, 0):
+        return None
+    data = message.data
+    event = Event(
+        number=waiting.number + 1, name=message.name, data=data, by=message.by, via=message.via,
+        time=message.time, size=_size(data), above=message.number,
+    )  # fmt: skip
+    # The plan above keeps its newest MAX_EVENTS: older ones it does not pass on again.
+    oldest = max([message.number, *waiting.passed.values()]) - MAX_EVENTS
+    passed = {name: number for name, number in waiting.passed.items() if number > oldest}
+    waiting.passed = passed | {message.name: message.number}
+    _keep(run, event, now)
+    return event
+
+
+def to_pass(event: Event) -> dict[str, Any]:
+    """The event as a `PassedEvent`, as JSON data."""
+    text = json.dumps(event.data, ensure_ascii=False)
+    fields = {name: getattr(event, name) for name in ("number", "name", "by", "via", "time")}
+    return PassedEvent(**fields, text=text).model_dump(mode="json", exclude_defaults=True)
+
+
+def _size(data: Any) -> int:
+    return len(json.dumps(data, ensure_ascii=True, default=str))
+
+
+def _keep(run: Run, event: Event, now: datetime) -> None:
+    waiting = run.part(Waiting)
+    waiting.number = event.number
     waiting.events.append(event)
     total, drop = sum(each.size for each in waiting.events), max(0, len(waiting.events) - MAX_EVENTS)
     total -= sum(each.size for each in waiting.events[:drop])
@@ -54,7 +91,6 @@ def receive(run: Run, message: SendEvent, now: datetime) -> Event:
         drop += 1
     if drop:
         _drop(run, drop, now)
-    return event
 
 
 def _drop(run: Run, number: int, now: datetime) -> None:
@@ -87,11 +123,30 @@ def has_received(run: Run, step_id: str, event: Event) -> bool:
 
 def note_received(run: Run, step_id: str, event: Event, now: datetime) -> None:
     """Record that a step has received an event."""
-    name, oldest = receiver(step_id), run.part(Waiting).events[0].number if run.part(Waiting).events else event.number
-    before = [number for number in run.part(Waiting).received.get(name, ()) if number >= oldest]
-    run.part(Waiting).received[name] = [*before, event.number]
+    _note_received(run, step_id, [event.number])
     by = f" of {event.who}" if event.by else ""
     run.note(LogKind.EVENT, f"step '{step_id}' received event '{event.name}'{by}", now, step_id, subject=event.name)
+
+
+def note_received_below(run: Run, step_id: str, numbers: Collection[int]) -> None:
+    """Record which events the steps of a child plan have received, which ends."""
+    kept = {event.number for event in run.part(Waiting).events}
+    if known := sorted(kept.intersection(numbers)):
+        _note_received(run, step_id, known)
+
+
+def _note_received(run: Run, step_id: str, numbers: Sequence[int]) -> None:
+    waiting, name = run.part(Waiting), receiver(step_id)
+    oldest = waiting.events[0].number if waiting.events else numbers[0]
+    before = [number for number in waiting.received.get(name, ()) if number >= oldest]
+    waiting.received[name] = [*before, *(number for number in numbers if number not in before)]
+
+
+def received_from_above(run: Run) -> list[int]:
+    """The numbers, in the plan above, of the kept events that steps of a child plan, or below it, have received."""
+    waiting = run.part(Waiting)
+    received = {number for numbers in waiting.received.values() for number in numbers}
+    return [event.above for event in waiting.events if event.above and event.number in received]
 
 
 def receiver(step_id: str) -> str:

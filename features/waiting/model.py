@@ -28,6 +28,7 @@ class Event(Value):
     size: int = Field(default=0, ge=0, description="Bytes of its JSON text.")
     via: str = Field(default="", description="Where it was sent: web, link or mcp; empty: a command or a program.")
     verified: bool = Field(default=False, description="A login has verified the name; only of signed messages.")
+    above: int = Field(default=0, ge=0, description="Its number in the plan above, if that has passed it on.")
 
     @property
     def who(self) -> str:
@@ -44,10 +45,33 @@ class Waiting(Part):
     number: int = Field(default=0, description="Number of events so far.")
     dropped: int = Field(default=0, description="Number of events that are no longer kept.")
     received: dict[str, list[int]] = Field(
-        default_factory=dict, description="By waiting step, whatever its round, the kept events that it has received."
+        default_factory=dict,
+        description="By step that waits or runs a plan, whatever its round, the kept events that it has received.",
+    )
+    passed: dict[str, int] = Field(
+        default_factory=dict, description="By name, the number in the plan above of the last event that it passed on."
     )
 
     def unproven(self) -> str:
         """Discard the events, which no step needs to have received."""
         number, self.events = len(self.events), []
         return f"{number} events" if number else ""
+
+
+class FromAbove(Part):
+    """Of the options of a child plan: what becomes of the events of the plan above."""
+
+    feature: ClassVar[str] = "waiting"
+
+    passes: bool = Field(default=False, description="It passes on those that steps of the child plan wait for.")
+
+
+class Below(Part):
+    """Part of a step that runs a plan: the events that steps of that plan, and below it, wait for."""
+
+    feature: ClassVar[str] = "waiting"
+
+    child: str = Field(default="", description="Id of the child plan.")
+    names: dict[str, int] = Field(
+        default_factory=dict, description="Their names, each with the number of the last event that was passed on."
+    )

@@ -6,14 +6,13 @@ What must survive continue-as-new is in the Run: deadlines, questions and answer
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from typing import Any, Literal
 
 from temporalio import workflow
 
 from plansurvive.features.waiting import answers, events
-from plansurvive.features.waiting.messages import SendEvent
 from plansurvive.features.waiting.model import WAIT_FOR, Event, Waiting
 from plansurvive.plans.definition.questions import ASK, on_timeout
 from plansurvive.plans.execution.approvals import later
@@ -34,8 +33,10 @@ class WaitingSteps(InSteps):
 
     tools, awaits = (ASK, WAIT_FOR), ("answer", "event")
 
-    def __init__(self, execution: Execution) -> None:
+    def __init__(self, execution: Execution, changed: Callable[[str], None]) -> None:
+        """`changed` is called with the name of an event that a step begins to wait for, or waits for no longer."""
         self._execution, self._schedule, self._run = execution, execution.schedule, execution.run
+        self._changed = changed
         self._kept = self._run.part(Waiting)
         self._by_name: dict[str, dict[str, None]] = {}
         """Waiting steps by the name of their event; steps that wait no longer are taken out when they are met."""
@@ -73,16 +74,22 @@ class WaitingSteps(InSteps):
         self._run.steps[step_id].asked = args
         return self._listen(step_id, args, heard=self._kept.number)
 
-    def received(self, message: SendEvent) -> tuple[Event, list[str]]:
-        """Keep an event; returns it, with the steps that it is for as far as known now."""
-        event = events.receive(self._run, message, workflow.now())
+    def arrived(self, event: Event, below: Sequence[str]) -> list[str]:
+        """Let the steps that wait look at an event that is kept now; returns those that it is for as far as known.
+
+        `below`: the steps to whose child plans it is passed on.
+        """
         names = [name for name in list(self._by_name.get(event.name, ())) if self._expects(name, event.name)]
         self._behind |= dict.fromkeys(names)
         before = set(self._due)
         self._look()
         found = [name for name in self._due if name not in before]
-        self._note_arrived(event, names, found)
-        return event, found
+        self._note_arrived(event, names, found, below)
+        return found
+
+    def waits_for(self, name: str) -> bool:
+        """Whether a step waits for events of this name."""
+        return any(self._expects(step_id, name) for step_id in list(self._by_name.get(name, ())))
 
     def turn(self) -> None:
         """Complete the steps whose answer or event has come."""
@@ -94,6 +101,7 @@ class WaitingSteps(InSteps):
             if name in self._schedule.expecting:
                 events.note_received(self._run, name, event, workflow.now())
                 self._complete(name, self._run.steps[name].asked or {}, event.data)
+                self._changed(event.name)
 
     def expired(self, step_id: str) -> None:
         """Act on the time limit of a question or a wait that has passed."""
@@ -102,6 +110,8 @@ class WaitingSteps(InSteps):
         text = f"no {state.awaiting} within {args.get('timeout', 0):g} s"
         how = on_timeout(args) if state.awaiting == "answer" else "fail"
         code = answers.ANSWER_TIMEOUT if state.awaiting == "answer" else events.EVENT_TIMEOUT
+        if state.awaiting == "event":
+            self._changed(str(args.get("event")))
         more = "; its default is taken" if how == "default" else ""
         self._run.note(LogKind.EXPIRED, f"step '{step_id}': {text}{more}", now, step_id)
         if how == "default":
@@ -133,8 +143,10 @@ class WaitingSteps(InSteps):
         return has_answer and self._schedule.step(step_id).tool == ASK
 
     def _listen(self, step_id: str, args: Mapping[str, Any], heard: int) -> None:
-        self._by_name.setdefault(str(args.get("event")), {})[step_id] = None
+        name = str(args.get("event"))
+        self._by_name.setdefault(name, {})[step_id] = None
         self._heard[step_id] = heard
+        self._changed(name)
 
     def _expects(self, step_id: str, name: str) -> bool:
         """Whether the step still waits for this event; one that does not is taken out."""
@@ -175,11 +187,12 @@ class WaitingSteps(InSteps):
         self._execution.rest.may_work(budget)
         return found
 
-    def _note_arrived(self, event: Event, waiting: list[str], found: list[str]) -> None:
-        """Log an event that no step receives now; of equal ones in a row, the first."""
-        if found:
+    def _note_arrived(self, event: Event, waiting: list[str], found: list[str], below: Sequence[str]) -> None:
+        """Log an event that no step receives now, or that is passed on; of equal ones in a row, the first."""
+        if found and not below:
             return
         waits = f"; it is not what {', '.join(waiting[:5])} waits for" if waiting else "; no step waits for it yet"
+        waits = f"; it is passed on to the {child_plans(below)}" if below else waits
         text, by = f"event '{event.name}' arrived", f" of {event.who}" if event.by else ""
         last = self._run.log[-1] if self._run.log else None
         if last is None or (last.kind, last.subject) != (LogKind.EVENT, event.name):
@@ -193,6 +206,12 @@ class WaitingSteps(InSteps):
         result = Result(ok=True, value=value, duration=_milliseconds(began, now), timestamp=now)
         self._execution.timers.stop(step_id)
         self._schedule.settle(step_id, Outcome(Status.COMPLETED, result), now, waited=True)
+
+
+def child_plans(steps: Sequence[str]) -> str:
+    """The child plans of these steps, in words."""
+    more = f" and {len(steps) - 10} more" if len(steps) > 10 else ""
+    return f"child plan{'s' * (len(steps) != 1)} of {', '.join(steps[:10])}{more}"
 
 
 def _milliseconds(began: datetime, now: datetime) -> float:

@@ -251,7 +251,9 @@ def _asks(run: Run) -> Iterator[AskedStep]:
             kind = next(iter(state.proposal or {}), state.awaiting)
             since = (state.proposal or {}).get("since") or state.changes[-1].time
             yield AskedStep(plan_id=name, step_id=step_id, kind=kind, since=since)
-        elif state.awaiting and (event := _event(run, step_id)) is not None:
+        elif (state.awaiting or (state.parts and state.status is Status.RUNNING)) and (
+            event := _event(run, step_id)
+        ) is not None:
             since = state.changes[-1].time
             yield AskedStep(plan_id=name, step_id=step_id, kind="event", event=event[:200], since=since)
     for below in asked_below(run, list(run.steps)):
@@ -259,7 +261,7 @@ def _asks(run: Run) -> Iterator[AskedStep]:
 
 
 def _event(run: Run, step_id: str) -> str | None:
-    """The name of the event that a step waits for; None if it waits for none."""
+    """The name of an event that a step waits for, or one below it; None if none does."""
     step = run.step_of(step_id)
     return run.views.event(run.plan.id or "", step, run.steps[step_id]) if step is not None else None
 

@@ -68,6 +68,12 @@ MUTATIONS = {
         "await self._report(left=token, ",
         "dict(left=token, ",
     ),
+    "no question to the plan above for events": ("../features/waiting/above.py", "if wants or ends:", "if not self:"),
+    "no event for a child plan": (
+        "../features/waiting/below.py",
+        "self._sending[below.child] = asyncio.create_task(self._send(below.child))",
+        "pass",
+    ),
     "no memo of a plan's end": ("completion.py", "if record.claim is not None:", "if record is None:"),
 }
 

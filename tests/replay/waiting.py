@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
+from plansurvive.plans.child_ids import child_id
 from tests.kit.driving import Plans, Started, work
+from tests.kit.waiting import until
 
 Scenario = Callable[[Plans], Awaitable[Started]]
 SHORT = {"historyLimit": 12}
@@ -80,9 +82,43 @@ def _waits(options: Mapping[str, Any] | None = None) -> Scenario:
     return waited
 
 
+def _below(path: tuple[str, ...], options: Mapping[str, Any] | None = None) -> Scenario:
+    async def passed_on(plans: Plans) -> Started:
+        """Events before and while steps below wait, for a child plan, one below it, and a batch. One of these plans."""
+        kid = [_wait("first"), _wait("again", "first", event="late"), {"id": "kid", **_plan([_wait("small")])}]
+        loop = {"id": "each", "forEach": {"items": ["a"], "mode": "plans", "key": "@"}, "tool": "wait_for"}
+        steps = [_wait("begin", event="begin"), {"id": "top", **_plan(kid)}, loop | {"args": {"event": "late"}}]
+        started = await plans.start([steps[0], *({**each, "dependsOn": ["begin"]} for each in steps[1:])], options)
+        await started.until_asked("begin")
+        await started.handle.execute_update("event", {"name": "paid", "data": 1})
+        await started.signal("event", {"name": "begin"})
+        names = [started.id]
+
+        async def all_wait() -> bool:
+            asks = (await started.handle.query("summary")).get("asks", [])
+            return [each.get("event") for each in asks].count("late") == 2
+
+        await until(all_wait, "a step of the child plan and one of the batch wait for the next one")
+        await started.handle.execute_update("event", {"name": "late", "data": 2})
+        await started.ended()
+        for step_id in path:
+            names.append(f"plan-{child_id(names[-1].removeprefix('plan-'), step_id, 1)}")
+        return Started(started.client, names[-1])
+
+    return passed_on
+
+
+def _plan(steps: list[dict[str, Any]]) -> dict[str, Any]:
+    return {"tool": "plan", "args": {"steps": steps}}
+
+
 WAITING: dict[str, Scenario] = {
     "questions": _asks(),
     "questions-continued": _asks(SHORT),
     "events": _waits(),
     "events-continued": _waits(SHORT),
+    "events-below": _below(()),
+    "events-above": _below(("top",)),
+    "events-above-all": _below(("top", "kid")),
+    "events-above-continued": _below(("top",), SHORT),
 }

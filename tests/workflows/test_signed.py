@@ -121,6 +121,30 @@ async def test_the_end_of_a_pause_reaches_child_plans_with_a_signature_for_each(
         assert (await plan.ended())["status"] == "completed"
 
 
+@pytest.mark.uses("children", "waiting")
+async def test_an_event_is_not_passed_on_to_a_child_plan_where_its_signature_would_be_for_another_plan(
+    idle: Plans, owner: Client, make_worker: MakeWorker, queue: str
+) -> None:
+    wait = {"id": "wait", "tool": "wait_for", "args": {"event": "go"}}
+    top = {"id": "top", "tool": "plan", "args": {"steps": [wait]}}
+    async with make_worker(decisions="signed"):
+        started = await runs.start(
+            owner, {"steps": [top]}, options=Options(workspace=str(idle.workspace)), plan_id=f"p-{queue}", queue=queue
+        )
+        plan, child = (Started(idle.client, f"{started.workflow_id}{more}") for more in ("", "-top"))
+        await child.until_asked("wait")
+        forged = {"stepId": "top", "child": f"p-{queue}-top", "wants": {"go": 0}}
+        await plan.signal("events_wanted", forged)
+        await plan.until_logged("refused", "UNSIGNED events_wanted")
+        await child.signal("events_passed", {"events": [{"number": 1, "name": "go", "time": "2026-01-01T00:00:00Z"}]})
+        await child.until_logged("refused", "UNSIGNED events_passed")
+        assert await runs.event(owner, plan.id, "go") == "event 'go' kept for steps that will wait for it"
+        assert step(await child.view(), "wait")["awaiting"] == "event"
+        # Control: the owner's event counts where it is sent.
+        assert await runs.event(owner, child.id, "go") == "event 'go' received by wait"
+        assert (await plan.ended())["status"] == "completed"
+
+
 async def test_with_open_decisions_the_same_signal_is_honoured(
     idle: Plans, owner: Client, make_worker: MakeWorker, queue: str
 ) -> None:

@@ -40,6 +40,8 @@ OF_RUNS = {
     "files_changed": "makes steps read a file again before they change it",
     "agent_progress": "what the agent of a step says of its work; " + FORGEABLE,
     "budget_answer": "a grant of one request that was asked for; " + FORGEABLE,
+    "events_wanted": "which events a child plan is sent; refused where only signed ones count",
+    "events_passed": "refused where only signed events count",
     "place": "where the files are; a worker of a forged place needs the namespace's own task queues",
     "place_report": "who has left a place; " + FORGEABLE,
     "workspace_lock": FORGEABLE,
@@ -54,8 +56,9 @@ OF_CODING_AGENTS = {
     "coding_tasks": "what a coding agent says of its work",
     "coding_progress": "the same; what it says it has spent counts against the budget of its plan",
 }
+OF_PLANS_ALONE = ("agent_progress", "place_report", "events_wanted", "events_passed")
 OF_AGENTS = {
-    **{name: why for name, why in OF_RUNS.items() if name not in ("agent_progress", "place_report")},
+    **{name: why for name, why in OF_RUNS.items() if name not in OF_PLANS_ALONE},
     **OF_CODING_AGENTS,
 }
 HARMLESS: dict[str, dict[str, str]] = {

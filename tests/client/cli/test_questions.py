@@ -86,7 +86,7 @@ async def test_questions_are_listed_and_answered_and_events_are_sent_by_command(
     assert (workspace / "note.txt").read_text() == "7 red 9"
 
 
-async def test_an_event_for_a_child_plan_is_sent_to_the_child_which_is_named(
+async def test_an_event_for_a_step_of_a_child_plan_is_sent_to_the_plan_which_shows_that_it_is_awaited(
     environ: Environ, worker: Worker, tmp_path: Path
 ) -> None:
     paid = {"id": "paid", "tool": "wait_for", "args": {"event": "order.paid"}}
@@ -94,16 +94,15 @@ async def test_an_event_for_a_child_plan_is_sent_to_the_child_which_is_named(
     await plan(environ, "start", written(tmp_path / "plan.json", {"steps": steps}), "--id", "above")
 
     async def waits() -> bool:
-        shown = await plan(environ, "show", "above-kid", "--json")
-        return not shown.code and shown.json["steps"][0].get("awaiting") == "event"
+        return "waits below for order.paid" in (await plan(environ, "show", "above")).out
 
-    await until(waits, "the step of the child plan waits")
-    kept = await plan(environ, "event", "above", "order.paid")
-    assert kept.err == (
-        "No step waits for this event now.\nIn the child plan of 'kid', step 'paid' waits for an event: "
-        "plan event above-kid order.paid\n"
-    )
-    assert (await plan(environ, "event", "above-kid", "order.paid")).code == 0
+    await until(waits, "the plan knows that a step of its child plan waits")
+    why = await plan(environ, "why", "above", "kid")
+    assert "below it the event 'order.paid' is awaited: plan event above order.paid" in why.out
+    misspelt = await plan(environ, "event", "above", "order.payed")
+    assert misspelt.err == "No step waits for this event now; 'kid' waits for order.paid.\n"
+    sent = await plan(environ, "event", "above", "order.paid")
+    assert sent.out == "above: event 'order.paid' passed on to the child plan of kid\n"
     assert (await plan(environ, "watch", "above")).code == 0
 
 

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import Any
 
 import pytest
 
 from plansurvive.client.feature import views_of_features
 from plansurvive.features.waiting import events
-from plansurvive.features.waiting.messages import SendEvent
+from plansurvive.features.waiting.messages import PASSED_BYTES, EventsPassed, PassedEvent, SendEvent
 from plansurvive.features.waiting.model import Event, Waiting
+from plansurvive.plans.definition.parsing import MAX_DEPTH
+from plansurvive.plans.errors import Refused
+from plansurvive.plans.execution.messages import read
 from plansurvive.plans.execution.resume import rerun_from
 from plansurvive.plans.expressions.evaluation import Budget
 from plansurvive.plans.run import Result, Run, Status
@@ -17,6 +21,8 @@ from plansurvive.plans.step_state import Outcome
 from plansurvive.plans.views.summary import summary_of
 from tests.features.waiting.asking import asking, wait
 from tests.plans.building import NOW
+
+LATER = NOW + timedelta(hours=1)
 
 
 def sent(run: Run, data: Any = None, name: str = "paid") -> Event:
@@ -110,3 +116,66 @@ def test_a_run_handed_in_with_impossible_events_is_refused(changed: dict[str, An
     for name, value in changed.items():
         setattr(run.part(Waiting), name, kept.get(value, value) if isinstance(value, str) else value)
     assert events.state_problem(run)
+
+
+def passed(run: Run, number: int, name: str = "paid", **fields: Any) -> Event | None:
+    """Have the plan above pass an event on."""
+    return events.receive_passed(run, PassedEvent(number=number, name=name, time=NOW, **fields), LATER)
+
+
+def test_an_event_of_the_plan_above_is_kept_once_with_its_sender_and_its_time() -> None:
+    run = asking(wait()).run
+    sent(run, "own")
+    event = passed(run, 7, text='{"id": 1}', by="ann", via="web")
+    assert event is not None
+    assert (event.number, event.above, event.data, event.who, event.time) == (2, 7, {"id": 1}, "ann (web)", NOW)
+    assert passed(run, 7) is None
+    assert passed(run, 6) is None
+    assert passed(run, 6, "other") is not None, "another name was asked for later"
+    assert [each.number for each in run.part(Waiting).events] == [1, 2, 3]
+    assert events.state_problem(run) == ""
+
+
+def test_of_names_that_the_plan_above_cannot_pass_on_again_nothing_is_kept() -> None:
+    run = asking(wait()).run
+    for number in range(1, 1_000):
+        passed(run, number, f"order.{number}")
+    assert len(run.part(Waiting).passed) == events.MAX_EVENTS
+
+
+def test_what_the_steps_of_a_child_plan_have_received_its_next_round_does_not() -> None:
+    above, child = asking(wait("top")).run, asking(wait(), wait("kid")).run
+    first, second = sent(above), sent(above)
+    for event in (first, second):
+        passed(child, event.number)
+    sent(child, "its own")
+    kept = child.part(Waiting).events
+    events.note_received(child, "wait", kept[2], NOW)
+    assert events.received_from_above(child) == []
+    events.note_received_below(child, "kid", [kept[0].number, 99])
+    assert events.received_from_above(child) == [first.number]
+    events.note_received_below(above, "top#1", [first.number])
+    assert events.has_received(above, "top#2", first)
+    assert not events.has_received(above, "top#2", second)
+
+
+def test_an_event_is_passed_on_as_it_came_however_deep_its_data_are() -> None:
+    deep: Any = "ä"
+    for _ in range(MAX_DEPTH - 1):
+        deep = [deep]
+    run = asking(wait()).run
+    event = events.receive(run, read(SendEvent, [{"name": "paid", "data": deep, "by": "ann", "via": "web"}]), NOW)
+    message = read(EventsPassed, [{"events": [events.to_pass(event)]}], max_bytes=PASSED_BYTES)
+    found = events.receive_passed(asking(wait()).run, message.events[0], LATER)
+    assert found is not None
+    assert (found.data, found.who, found.time) == (deep, "ann (web)", NOW)
+
+
+@pytest.mark.parametrize("text", ["", "[" * 100_000, "NaN", "[" * 65 + "]" * 65, '"\\ud800"'])
+def test_a_message_that_passes_on_no_event_is_refused(text: str) -> None:
+    with pytest.raises(Refused):
+        read(
+            EventsPassed,
+            [{"events": [{"number": 1, "name": "paid", "time": str(NOW), "text": text}]}],
+            max_bytes=PASSED_BYTES,
+        )
