@@ -9,6 +9,7 @@ unchanged to `temporalio.envconfig`, which interprets them. The LLM's API key ne
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self, TypeVar
@@ -62,6 +63,7 @@ def _listed(value: object) -> object:
     return tuple(dict.fromkeys(part.strip() for part in value.split(",") if part.strip()))
 
 
+_STORAGE = re.compile(r"local|s3://[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]|gs://[a-z0-9][a-z0-9._-]{1,61}[a-z0-9]")
 QueueName = Annotated[str, StringConstraints(max_length=200, pattern=r"^[^\s\x00-\x1f]+$")]
 
 
@@ -119,10 +121,7 @@ class Settings(Groups):
     """Whether commands keep a worker running in the background on this machine."""
     inline_bytes: int = Field(default=8_192, ge=256, le=262_144)
     """Step values of more bytes than this are stored outside Temporal's history."""
-    storage: str = Field(
-        default="local",
-        pattern=r"^(local|s3://[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]|gs://[a-z0-9][a-z0-9._-]{1,61}[a-z0-9])$",
-    )
+    storage: str = "local"
     """Where large data is stored: `local` (the state directory), `s3://BUCKET` (extra `s3`) or `gs://BUCKET` (extra
     `gcs`)."""
     output_mb: int = Field(default=256, ge=1, le=1_048_576)
@@ -206,6 +205,15 @@ class Settings(Groups):
             if not Path(each).is_dir() or Path(each).resolve() == Path("/"):
                 raise ValueError(f"{each} is not a directory below which workspaces may be; create it or name another")
         return directories
+
+    @field_validator("storage")
+    @classmethod
+    def _storage_is_known(cls, storage: str) -> str:
+        if not _STORAGE.fullmatch(storage):
+            raise ValueError(
+                "write local, s3://BUCKET or gs://BUCKET; the name of a bucket is 3 to 63 of a-z, 0-9, '.' and '-'"
+            )
+        return storage
 
     @field_validator("protected")
     @classmethod

@@ -545,6 +545,10 @@ FILES: dict[str, Mistake] = {
         "BAD_SETTING: PLANS_APPROVALS: should be 'normal' or 'strict' (it is 'x')",
         environ={"PLANS_APPROVALS": "x"},
     ),
+    "a directory as the storage": Mistake(
+        "list", "BAD_SETTING: PLANS_STORAGE: write local, s3://BUCKET or gs://BUCKET; the name of a bucket is 3 to 63",
+        environ={"PLANS_STORAGE": "/var/lib/plans"},
+    ),
     "a misspelt setting": Mistake(
         "list", "BAD_SETTING: PLANS_WORKSPCE: unknown setting; did you mean", environ={"PLANS_WORKSPCE": "."}
     ),
