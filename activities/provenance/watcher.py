@@ -86,10 +86,8 @@ class Watcher:
         self.journal = Journal(state / CHANGES)
         self._state, self._looks, self._undo, self._most, self._names = state, Looks(state), undo, most, names
         self._trace, self._lock = trace, threading.Lock()
-        self._active: list[Watch] = []
-        """Calls in progress."""
         self._unrecorded: list[Watch] = []
-        """Those, and calls that have ended but not recorded their changes: `_written` and `_known` are theirs."""
+        """Calls in progress, and those that have ended without recording their changes: whose the marks below are."""
         self._written: dict[tuple[str, str], Mark | None] = {}
         """What file tools left while calls were watched: the mark, None for a file that they deleted."""
         self._known = KnownStates()
@@ -139,10 +137,9 @@ class Watcher:
         watch.trace_file = file if self._trace and context.tool in TRACED else None
         watch.lock = under_way.begin(file, watch.root)
         with self._lock:  # before the snapshot: another call may end during it
-            watch.beside = [other for other in self._active if other.root == watch.root]
+            watch.beside = [other for other in self._unrecorded if other.root == watch.root and not other.ended]
             for other in watch.beside:
                 other.beside.append(watch)
-            self._active.append(watch)
             self._unrecorded.append(watch)
         try:
             self._look_before(watch, context, args)
@@ -176,7 +173,6 @@ class Watcher:
     def _leave(self, watch: Watch) -> None:
         with self._lock:
             watch.end()
-            self._active.remove(watch)
 
     def _close(self, watch: Watch) -> None:
         under_way.end(watch.lock)

@@ -13,7 +13,7 @@ from plansurvive.plans.child_state import MAX_NESTING
 from plansurvive.plans.errors import Refused
 from plansurvive.plans.flow.ids import is_pattern
 from plansurvive.plans.text.safe_text import line
-from plansurvive.plans.views.models import BriefStep, BriefView, InnerStep, InsidePage
+from plansurvive.plans.views.models import BriefStep, BriefView, InnerStep, InsidePage, listed_steps
 from plansurvive.plans.views.queries import BRIEF
 
 
@@ -115,7 +115,7 @@ def asking(steps: Sequence[BriefStep]) -> dict[str, bool]:
     True: more is awaited below than the child reports, so it is asked for what is below it in turn.
     """
     found: dict[str, bool] = {}
-    for each in (each for step in steps for each in (step, *step.instances)):
+    for each in listed_steps(steps):
         if each.child and each.child.more:
             found[each.child.plan_id] = True
         elif each.child:

@@ -16,7 +16,7 @@ from plansurvive.client.rpc import STUCK, ask_view, describe
 from plansurvive.plans.errors import PlanError
 from plansurvive.plans.flow.ids import pattern_of
 from plansurvive.plans.in_views import Viewer
-from plansurvive.plans.views.models import BriefView
+from plansurvive.plans.views.models import BriefView, listed_steps
 from plansurvive.plans.views.models.card import Card
 from plansurvive.plans.views.next_actions import worker_command
 from plansurvive.plans.views.queries import BRIEF
@@ -77,7 +77,7 @@ def number_in(view: BriefView) -> int:
     own = {(view.id, pattern_of(item.step_id)) for item in view.pending}
     own |= {(view.id, pattern) for pattern in view.more_pending}
     below, more = set[tuple[str, str]](), 0
-    for each in (each for step in view.steps for each in (step, *step.instances)):
+    for each in listed_steps(view.steps):
         if each.child:
             below |= {(asked.plan_id, pattern_of(asked.step_id)) for asked in each.child.pending}
             more += each.child.more

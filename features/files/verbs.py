@@ -12,7 +12,7 @@ that undos find the workspace as the plan left it. Rejected: activities without 
 from __future__ import annotations
 
 import uuid
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -103,13 +103,13 @@ async def compensations(client: Client, plan: str, step_id: str | None = None) -
 
     Raises Refused (UNKNOWN_STEP).
     """
-    found = list[UndoCall]()
-    for prefix, place, step in await _places(client, plan, step_id):
-        found += [_below(prefix, prefix, each) for each in await _compensations(client, place, step)]
-    return found
+    return await _compensations_at(client, await _places(client, plan, step_id))
 
 
-async def _places(client: Client, plan: str, step_id: str | None) -> list[tuple[str, str, str | None]]:
+_Place = tuple[str, str, str | None]
+
+
+async def _places(client: Client, plan: str, step_id: str | None) -> list[_Place]:
     """Where the step is that a path means, or the steps: what is before its id, its plan, and its id there.
 
     The plan that a step ran last, if it was resumed. None where no step above ran a plan.
@@ -123,6 +123,13 @@ async def _places(client: Client, plan: str, step_id: str | None) -> list[tuple[
         if not rest and len(names) == len(above) and all(map(matches, above, names)):
             found[relative.prefix] = relative.id
     return [(prefix, name, last) for prefix, name in found.items()]
+
+
+async def _compensations_at(client: Client, places: Sequence[_Place]) -> list[UndoCall]:
+    found = list[UndoCall]()
+    for prefix, plan, step in places:
+        found += [_below(prefix, prefix, each) for each in await _compensations(client, plan, step)]
+    return found
 
 
 async def _compensations(client: Client, plan: str, step_id: str | None = None) -> list[UndoCall]:
@@ -193,12 +200,13 @@ async def undo_whole(
     `yes`: no undo awaits approval. `waivers`: as for `compensate`, as which and as `undo` it raises.
     """
     await _ended(client, plan)
-    calls, undo_plan = await compensations(client, plan, step), ""
+    places, undo_plan = await _places(client, plan, step), ""
+    calls = await _compensations_at(client, places)
     if calls and not partly:
         trial = await undo(client, plan, step, dry_run=True, partly=False)
         if trial.refused:
             return Undone(trial, calls)
-    for _, place, inner in await _places(client, plan, step) if calls else ():
+    for _, place, inner in places if calls else ():
         started = await compensate(client, place, inner, yes=yes, waivers=waivers)
         if started is None:
             continue

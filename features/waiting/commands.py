@@ -22,7 +22,7 @@ from plansurvive.plans.definition.plain_words import json_problem
 from plansurvive.plans.definition.questions import ASK, value_of
 from plansurvive.plans.errors import PlanError, Refused
 from plansurvive.plans.text.safe_text import line, quoted
-from plansurvive.plans.views.models import BriefView, CallView
+from plansurvive.plans.views.models import BriefView, CallView, listed_steps
 from plansurvive.plans.views.queries import BRIEF
 from plansurvive.plans.views.steps.call_text import call_rows
 from plansurvive.plans.views.summary import AskedStep
@@ -128,7 +128,7 @@ async def _running_below(here: Connected, plan: str) -> list[tuple[str, str]]:
     child plans that a worker of 1.0.0 began.
     """
     view = await ask_view(here.client, plan, BriefView, "plan", BRIEF)
-    steps = [each for step in view.steps for each in (step, *step.instances) if each.child]
+    steps = listed_steps(view.steps)
     running = [(each.id, each.child.plan_id) for each in steps if each.child and each.child.status == "running"]
     return [(path, name) for path, child in running[:NAMED] if (name := recorded_id(child))]
 

@@ -13,6 +13,7 @@ from plansurvive.client.feature import views_of_features
 from plansurvive.client.runs import Choice
 from plansurvive.features.cache.commands import why_of
 from plansurvive.features.outputs.attempts import Attempts
+from plansurvive.plans.editing.edits import SetField
 from plansurvive.plans.errors import Refused
 from plansurvive.plans.views.models.card import Card
 from plansurvive.plans.views.next_actions import next_actions
@@ -78,6 +79,27 @@ async def test_what_the_child_plans_of_all_items_ask_is_decided_by_one_pattern(p
     assert len(shown) == 2
     view = await plan.ended()
     assert (view["status"], view["steps"][0]["inside"]["counts"]) == ("completed", {"completed": 2})
+
+
+@pytest.mark.uses("children", "editing")
+async def test_the_child_plans_that_refuse_a_decision_about_all_are_named_beside_those_that_take_it(
+    plans: Plans,
+) -> None:
+    kid = {"id": "kid", "tool": "plan", "args": {"steps": [gate("go")]}}
+    plan = await plans.start([{"id": "each", "forEach": {"items": ["a", "b"], "key": "@"}, "steps": [kid]}])
+    view = await plan.until(lambda view: len(asked(view)) == 2, "the plans of both items ask")
+    changed, _ = asked(view)["each[b].kid/go"]
+    await runs.edit(plans.client, changed, [SetField(op="set", step_id="go", path="description", value="x")])
+    choice = Choice(step_id="each[*].kid/go", by="ann", version=1)
+    count, refused = await runs.decide_all(plans.client, plan.id, choice, approved=True)
+    assert (count, [*refused]) == (1, ["each[b].kid/go"])
+    assert "about version 1, the plan is at version 2" in refused["each[b].kid/go"]
+    await plan.until(lambda view: view["steps"][0]["inside"]["counts"].get("completed") == 1, "one item ends")
+    with pytest.raises(Refused) as all_refuse:
+        await runs.decide_all(plans.client, plan.id, choice, approved=True)
+    assert all_refuse.value.code == "STALE_VERSION"
+    await runs.approve(plans.client, changed, Choice(step_id="go", by="ann"))
+    assert (await plan.ended())["status"] == "completed"
 
 
 async def test_a_pattern_that_nothing_fits_is_refused_with_what_waits_inside(plans: Plans) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Sequence
 from contextlib import suppress
-from itertools import chain
 from typing import Any, NamedTuple
 
 from starlette.requests import Request
@@ -30,7 +29,7 @@ from plansurvive.client.watchers.watcher import PATIENCE, Watcher, updates
 from plansurvive.plans.errors import PlanError
 from plansurvive.plans.model.plan import Problem
 from plansurvive.plans.run import ENDED, PlanStatus, Status
-from plansurvive.plans.views.models import BriefStep
+from plansurvive.plans.views.models import BriefStep, listed_steps
 from plansurvive.plans.views.next_actions import next_actions
 from plansurvive.plans.views.summary import why_failed
 
@@ -179,8 +178,7 @@ def _of_head(watcher: Watcher, view: BriefView, end: End) -> dict[str, Any]:
 
 def _waits(steps: Sequence[BriefStep]) -> list[Listed]:
     """What waits for something else than a decision, items of loops among it, as far as the brief view names them."""
-    inner = chain.from_iterable((step, *step.instances) for step in steps)
-    return [each for each in map(listed, inner) if each.step.awaiting and not each.asks]
+    return [each for each in map(listed, listed_steps(steps)) if each.step.awaiting and not each.asks]
 
 
 async def _asked(request: Request, watcher: Watcher, view: BriefView) -> dict[str, Any]:

@@ -21,7 +21,7 @@ from plansurvive.plans.step_state import DENIALS
 from plansurvive.plans.text.lengths import seconds
 from plansurvive.plans.text.safe_text import line
 from plansurvive.plans.text.spans import left
-from plansurvive.plans.views.models import BriefStep, BriefView
+from plansurvive.plans.views.models import BriefStep, BriefView, listed_steps
 from plansurvive.plans.views.steps.abridged import chosen, folded
 from plansurvive.plans.views.steps.counting import share_of
 from plansurvive.plans.views.steps.row import Row, live_row
@@ -137,7 +137,7 @@ def _counts(view: BriefView) -> RenderableType:
     counts = view.counts
     text = Text()
     questions = sum(item.is_question for item in view.pending)
-    waits = Counter(each.awaiting for step in view.steps for each in (step, *step.instances))
+    waits = Counter(each.awaiting for each in listed_steps(view.steps))
     waits["approval"] = len(view.pending) - questions + sum(view.more_pending.values())
     asking = Counter(step.status.value for step in view.steps if step.awaiting and not step.closes)
     for status in ("running", "completed", "failed", "skipped", *DENIALS.values(), "ready", "blocked", "pending"):

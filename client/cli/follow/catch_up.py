@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 
 from plansurvive.client.verbs.runs import BriefView, EventView
 from plansurvive.plans.run import DONE, Status
-from plansurvive.plans.views.models import BriefStep
+from plansurvive.plans.views.models import BriefStep, listed_steps
 from plansurvive.plans.views.progress.events import LogLine
 
 
@@ -22,19 +22,12 @@ def past(view: BriefView) -> list[EventView]:
 
 
 def _of_steps(view: BriefView) -> Iterator[EventView]:
-    for step in _listed(view):
+    for step in listed_steps(view.steps):
         if step.seq and not step.awaiting and (step.status in DONE or step.status in (Status.RUNNING, Status.READY)):
             found = EventView(
                 seq=step.seq, time=_time(view, step), task_id=view.id, step_id=step.id, status=step.status
             )
             yield found.model_copy(update={"progress": 100, "result": step.result}) if step.result else found
-
-
-def _listed(view: BriefView) -> Iterator[BriefStep]:
-    """The steps of the plan, and those inside them that the view has."""
-    for step in view.steps:
-        yield step
-        yield from step.instances
 
 
 def _time(view: BriefView, step: BriefStep) -> datetime:
@@ -44,7 +37,7 @@ def _time(view: BriefView, step: BriefStep) -> datetime:
 
 
 def _questions(view: BriefView) -> Iterator[EventView]:
-    steps = {step.id: step for step in _listed(view) if step.awaiting}
+    steps = {step.id: step for step in listed_steps(view.steps) if step.awaiting}
     for item in view.pending:
         step = steps.get(item.step_id)
         if step is None:  # one of many items: the first of them are in the view

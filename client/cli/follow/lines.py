@@ -19,7 +19,7 @@ from plansurvive.plans.flow.ids import around, template_of
 from plansurvive.plans.run import Status
 from plansurvive.plans.step_state import ASKING
 from plansurvive.plans.text.safe_text import line
-from plansurvive.plans.views.models import BriefStep
+from plansurvive.plans.views.models import BriefStep, listed_steps
 from plansurvive.plans.views.models.card import QUESTION, Card
 from plansurvive.plans.views.models.live import ended_text
 from plansurvive.plans.views.progress.events import LogLine
@@ -57,7 +57,7 @@ class Lines:
         self._seen = view.seq
         self._asked = {item.step_id: item for item in view.pending}
         self._templates = {step.id: step for step in view.templates}
-        self._steps = {each.id: each for step in view.steps for each in (step, *step.instances)}
+        self._steps = {each.id: each for each in listed_steps(view.steps)}
         nested = any(step.kind != "call" for step in view.steps)
         self._width = 24 if nested else min(24, max([len("plan"), *map(len, self._steps)]))
 

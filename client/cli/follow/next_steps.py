@@ -21,6 +21,7 @@ from plansurvive.client.verbs.runs import BriefView
 from plansurvive.plans.errors import PlanError
 from plansurvive.plans.run import PlanStatus
 from plansurvive.plans.text.safe_text import line
+from plansurvive.plans.views.models import listed_steps
 from plansurvive.plans.views.next_actions import NextAction, next_actions
 from plansurvive.plans.views.summary import Summary
 from plansurvive.runtime.task_queues import listeners
@@ -68,7 +69,7 @@ class NextSteps:
 
 def waits(view: BriefView) -> bool:
     """Whether the plan waits for somebody or something else than its own steps."""
-    steps = [each for step in view.steps for each in (step, *step.instances)]
+    steps = [*listed_steps(view.steps)]
     asks_below = any(step.agent_asks or (step.child and step.child.pending) for step in steps)
     is_held = view.status in (PlanStatus.PAUSED, PlanStatus.REVIEW)
     return is_held or bool(view.pending) or asks_below or any(step.awaiting for step in steps)

@@ -14,7 +14,7 @@ from temporalio.client import Client
 from plansurvive.client.cli.terminal import environment
 from plansurvive.client.listing import list_plans
 from plansurvive.client.rpc import ask_view
-from plansurvive.plans.views.models import BriefStep, BriefView
+from plansurvive.plans.views.models import BriefStep, BriefView, listed_steps
 from plansurvive.plans.views.queries import BRIEF
 from plansurvive.runtime.connect import find
 
@@ -48,9 +48,9 @@ def step_ids(plan: str, incomplete: str) -> list[str]:
 def _of(steps: Iterable[BriefStep]) -> Iterable[str]:
     """The steps, what is listed of the inside of each, and what is asked in the plan that one runs."""
     for step in steps:
-        yield step.id
-        yield from (each.id for each in step.instances)
-        for each in (step, *step.instances):
+        listed = [*listed_steps([step])]
+        yield from (each.id for each in listed)
+        for each in listed:
             below = [asked.path for asked in each.child.pending] if each.child else []
             below += each.agent_asks.step_ids if each.agent_asks else []
             yield from (f"{each.id}/{path}" for path in below)

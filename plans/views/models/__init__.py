@@ -17,6 +17,7 @@ from plansurvive.plans.views.models.plan import (
     PlanView,
     StepView,
     TaskView,
+    listed_steps,
 )
 from plansurvive.plans.views.models.records import ChangeView, ChildView, EntryView, NoteView, TokensView, ToolCallView
 from plansurvive.plans.views.models.result import ResultView
@@ -42,4 +43,5 @@ __all__ = [
     "TokensView",
     "ToolCallView",
     "View",
+    "listed_steps",
 ]

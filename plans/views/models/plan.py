@@ -6,6 +6,7 @@ blocks the workflow. Unknown fields are ignored and missing ones have defaults, 
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from datetime import datetime
 from typing import Any, Literal
 
@@ -148,6 +149,13 @@ class BriefStep(Value):
     result: ResultView | None = None
     started_at: datetime | None = None
     ended_at: datetime | None = None
+
+
+def listed_steps(steps: Iterable[BriefStep]) -> Iterator[BriefStep]:
+    """The steps, each followed by what is listed of its inside."""
+    for step in steps:
+        yield step
+        yield from step.instances
 
 
 class InnerStep(BriefStep):
