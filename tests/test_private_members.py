@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import ast
 import importlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from itertools import chain
 from pathlib import Path
 from types import ModuleType
 
@@ -97,19 +98,24 @@ LAYOUTS = {"marker_recorded_event_attributes", "FUNCTION_TABLE"}
 """Without an underscore, but undocumented: the first holds what is private to the SDK's core."""
 
 
-def sources() -> dict[str, ast.Module]:
+def sources() -> dict[str, list[ast.AST]]:
+    """The nodes of each module, itself first: one walk through all of the code takes seconds."""
     files = [path for name in OURS for path in [ROOT / f"{name}.py", *(ROOT / name).rglob("*.py")] if path.is_file()]
-    return {path.relative_to(ROOT).as_posix(): ast.parse(path.read_text()) for path in files}
+    return {path.relative_to(ROOT).as_posix(): nodes_of(path.read_text()) for path in files}
+
+
+def nodes_of(source: str) -> list[ast.AST]:
+    return [*ast.walk(ast.parse(source))]
 
 
 def is_private(name: str) -> bool:
     return name.startswith("_") and not name.startswith("__") and name.strip("_").isidentifier()
 
 
-def defined(trees: dict[str, ast.Module]) -> set[str]:
+def defined(modules: Iterable[list[ast.AST]]) -> set[str]:
     """The private names that are our own: functions, classes, variables, and attributes that we assign."""
     names: set[str] = set()
-    for node in (node for tree in trees.values() for node in ast.walk(tree)):
+    for node in chain.from_iterable(modules):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
             names.add(node.name)
         elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
@@ -121,11 +127,15 @@ def defined(trees: dict[str, ast.Module]) -> set[str]:
     return {name for name in names if is_private(name)}
 
 
-def foreign(tree: ast.Module, own: set[str], classes: set[str]) -> Iterator[str]:
+def classes_of(modules: Iterable[list[ast.AST]]) -> set[str]:
+    """The names of our classes."""
+    return {node.name for node in chain.from_iterable(modules) if isinstance(node, ast.ClassDef)}
+
+
+def foreign(module: list[ast.AST], own: set[str], classes: set[str]) -> Iterator[str]:
     """The private members in a module that are none of ours. `classes`: the names of our classes."""
-    every = list(ast.walk(tree))
-    texts = {id(node.value) for node in every if isinstance(node, ast.Expr)}
-    for node in every:
+    texts = {id(node.value) for node in module if isinstance(node, ast.Expr)}
+    for node in module:
         if isinstance(node, ast.Attribute):
             if node.attr in LAYOUTS or (is_private(node.attr) and node.attr not in own and node.attr not in DOCUMENTED):
                 yield node.attr
@@ -141,20 +151,24 @@ def foreign(tree: ast.Module, own: set[str], classes: set[str]) -> Iterator[str]
             yield from _of_the_library_above(node)
 
 
-def may_override(tree: ast.Module) -> bool:
+def may_override(module: list[ast.AST]) -> bool:
     """Whether a module has a class with a base and a private method: no other one has to be imported."""
     return any(
         isinstance(each, ast.FunctionDef | ast.AsyncFunctionDef) and is_private(each.name)
-        for node in tree.body
+        for node in _body(module)
         if isinstance(node, ast.ClassDef) and node.bases
         for each in node.body
     )
 
 
-def overridden(module: ModuleType, tree: ast.Module) -> Iterator[str]:
+def _body(module: list[ast.AST]) -> list[ast.stmt]:
+    return module[0].body if isinstance(module[0], ast.Module) else []
+
+
+def overridden(imported: ModuleType, module: list[ast.AST]) -> Iterator[str]:
     """The private methods of a module's classes that a base class of a library has as well."""
-    for node in tree.body:
-        found = vars(module).get(node.name) if isinstance(node, ast.ClassDef) else None
+    for node in _body(module):
+        found = vars(imported).get(node.name) if isinstance(node, ast.ClassDef) else None
         if isinstance(node, ast.ClassDef) and isinstance(found, type):
             above = found.__mro__[1:]
             bases = [base for base in above if base.__module__.partition(".")[0] not in ("plansurvive", "seeded")]
@@ -184,15 +198,14 @@ def _is_self(node: ast.expr) -> bool:
 @pytest.mark.slow
 @pytest.mark.sampled
 def test_the_private_members_in_use_are_those_of_the_table() -> None:
-    trees = sources()  # in here: they take 160 MB, in each process of the tests for as long as it runs
-    own = defined(trees)
-    classes = {node.name for tree in trees.values() for node in ast.walk(tree) if isinstance(node, ast.ClassDef)}
-    found = {(file, member) for file, tree in trees.items() for member in foreign(tree, own, classes)}
-    for file, tree in trees.items():
-        if may_override(tree) and not file.endswith("__main__.py"):
+    modules = sources()  # in here: they take 160 MB, in each process of the tests for as long as it runs
+    own, classes = defined(modules.values()), classes_of(modules.values())
+    found = {(file, member) for file, module in modules.items() for member in foreign(module, own, classes)}
+    for file, module in modules.items():
+        if may_override(module) and not file.endswith("__main__.py"):
             name = file.removesuffix(".py").removesuffix("/__init__").replace("/", ".")
-            module = importlib.import_module(f"plansurvive.{name}")
-            found |= {(file, member) for member in overridden(module, tree)}
+            imported = importlib.import_module(f"plansurvive.{name}")
+            found |= {(file, member) for member in overridden(imported, module)}
     assert sorted(found) == sorted(USED)
 
 
@@ -218,21 +231,19 @@ def test_every_row_says_why_and_names_a_test_that_is_there(use: tuple[str, str])
     ],
 )
 def test_a_seeded_use_is_caught(source: str) -> None:
-    tree = ast.parse(source)
-    trees = {"seeded.py": tree}
-    classes = {node.name for node in ast.walk(tree) if isinstance(node, ast.ClassDef)}
-    assert list(foreign(tree, defined(trees), classes))
+    module = nodes_of(source)
+    assert list(foreign(module, defined([module]), classes_of([module])))
 
 
 def test_a_seeded_override_is_caught() -> None:
     source = "import string\nclass Ours(string.Formatter):\n    def _vformat(self): return ''"
     module = ModuleType("seeded")
     exec(source, vars(module))
-    assert may_override(ast.parse(source))
-    assert list(overridden(module, ast.parse(source))) == ["_vformat"]
+    assert may_override(nodes_of(source))
+    assert list(overridden(module, nodes_of(source))) == ["_vformat"]
     own = "class Ours:\n    def _vformat(self): return ''\nclass More(Ours):\n    def _vformat(self): return 'x'"
     exec(own, vars(module))
-    assert not list(overridden(module, ast.parse(own)))
+    assert not list(overridden(module, nodes_of(own)))
 
 
 @pytest.mark.parametrize(
@@ -244,5 +255,5 @@ def test_a_seeded_override_is_caught() -> None:
     ],
 )
 def test_what_is_our_own_or_documented_passes(source: str) -> None:
-    tree = ast.parse(source)
-    assert not list(foreign(tree, defined({"ours.py": tree}), set()))
+    module = nodes_of(source)
+    assert not list(foreign(module, defined([module]), set()))

@@ -25,7 +25,7 @@ from tests.features.coding_agents.scene import AGAIN, PROGRAM, Scene, agent_of, 
 from tests.features.tool_servers.real.real import installed_packages, node_program
 from tests.kit.driving import Started, step
 from tests.kit.waiting import until
-from tests.nightly import sampled
+from tests.nightly import only_nightly, only_sampled, sampled
 
 pytestmark = [pytest.mark.slow, pytest.mark.uses("agents", "children", "coding_agents")]
 
@@ -299,25 +299,27 @@ def received(run: Run) -> list[dict[str, Any]]:
     return whole_lines(run.scene.home / "received.jsonl")
 
 
-@pytest.mark.sampled
-async def test_the_request_is_sent_once_however_often_worker_and_agent_are_killed(chaos: Chaos, place: Path) -> None:
+@pytest.mark.parametrize("kills", [only_sampled(2), only_nightly(KILLS)])
+async def test_the_request_is_sent_once_however_often_worker_and_agent_are_killed(
+    chaos: Chaos, place: Path, kills: int
+) -> None:
     go = chaos.plans.workspace / "go"
     work = [{"until": str(go)}, {"make": str(chaos.plans.workspace / "made.txt"), "content": "x"}, {"say": "done"}]
     scene = scene_of(chaos, place, work)
     await chaos.worker.up()
     plan = await chaos.plans.start([code()])
-    for number in range(KILLS):
+    for number in range(kills):
         await until(lambda number=number: len(scene.prompts) == number + 1, "the agent works")  # type: ignore[misc]
         if number % 2:
             kill_agents(scene.place)
         if number != 1:
             chaos.worker.kill()
             await chaos.worker.up()
-    await until(lambda: len(scene.prompts) == KILLS + 1, "the agent works again")
+    await until(lambda: len(scene.prompts) == kills + 1, "the agent works again")
     go.write_text("")
     view = await plan.ended()
     assert step(view, "code")["result"]["value"]["text"] == "done"
-    assert scene.prompts == ["Fix the test.", *[AGAIN] * KILLS]
+    assert scene.prompts == ["Fix the test.", *[AGAIN] * kills]
     assert {each["sessionId"] for each in scene.log("session/prompt")} == {"session-1"}
     assert len(scene.log("session/new")) == 1
 

@@ -110,7 +110,7 @@ def test_an_effect_happens_once_whenever_its_worker_dies(
 RECOVERIES = [(tool, point) for tool, point in CELLS if point in ("after_intent", "after_swap", "after_effect")]
 
 
-@pytest.mark.parametrize(("tool", "point"), sampled(RECOVERIES, 2, in_ci=4))
+@pytest.mark.parametrize(("tool", "point"), sampled(RECOVERIES, 2))
 def test_an_effect_happens_once_at_whatever_line_its_recovery_dies_too(
     victims: Victims, expected: dict[str, Any], tmp_path: Path, tool: str, point: str
 ) -> None:

@@ -12,6 +12,7 @@ from temporalio.api.enums.v1 import EventType
 from tests.chaos.conftest import KILLS, Chaos
 from tests.kit.driving import Started, statuses, step, work
 from tests.kit.waiting import until
+from tests.nightly import only_nightly, only_sampled
 
 
 def thirty_steps() -> list[dict[str, Any]]:
@@ -31,13 +32,12 @@ def thirty_steps() -> list[dict[str, Any]]:
     return steps
 
 
-@pytest.mark.slow
-@pytest.mark.sampled
-async def test_thirty_steps_survive_workers_that_are_killed(chaos: Chaos) -> None:
+@pytest.mark.parametrize("kills", [only_sampled(1), only_nightly(KILLS - 1)])
+async def test_thirty_steps_survive_workers_that_are_killed(chaos: Chaos, kills: int) -> None:
     await chaos.worker.up()
     plan = await chaos.plans.start(thirty_steps())
     settled: dict[str, list[str]] = {}
-    for size in _moments(chaos, KILLS - 1):
+    for size in _moments(chaos, kills):
         await until(_grown(chaos, size), f"{size} lines in the ledger")
         chaos.worker.kill()
         settled |= await _settled(chaos, plan)
@@ -45,12 +45,11 @@ async def test_thirty_steps_survive_workers_that_are_killed(chaos: Chaos) -> Non
     await _assert_complete(chaos, plan, settled)
 
 
-@pytest.mark.slow
-@pytest.mark.sampled
-async def test_thirty_steps_survive_a_server_that_is_killed(chaos: Chaos) -> None:
+@pytest.mark.parametrize("kills", [only_sampled(1), only_nightly(KILLS - 1)])
+async def test_thirty_steps_survive_a_server_that_is_killed(chaos: Chaos, kills: int) -> None:
     await chaos.worker.up()
     plan = await chaos.plans.start(thirty_steps())
-    for size in _moments(chaos, KILLS - 1):
+    for size in _moments(chaos, kills):
         await until(_grown(chaos, size), f"{size} lines in the ledger")
         chaos.server.kill()
         await chaos.server.up()

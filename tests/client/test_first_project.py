@@ -15,6 +15,7 @@ import yaml
 
 from plansurvive.client.first_project.create import AGENTS, EDITOR, PLAN, SCHEMA, TOOL, NoProject, create
 from plansurvive.client.plan_file import plan_schema
+from tests.client.cli.command import plan
 
 ROOT = Path(__file__).parents[2]
 
@@ -23,15 +24,18 @@ def made(directory: Path) -> dict[str, str]:
     return {each.path: each.state for each in create(directory, plan_schema())}
 
 
-def run(*command: str, directory: Path, tools: str = TOOL) -> subprocess.CompletedProcess[str]:
-    environ = {
+def environ(directory: Path, tools: str = TOOL) -> dict[str, str]:
+    return {
         "PATH": os.environ["PATH"],
         "HOME": str(directory / "home"),
         "PYTHONPATH": str(ROOT),
         "PLANS_TOOLS": tools,
     }
+
+
+def run(*command: str, directory: Path) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, *command], cwd=directory, env=environ, capture_output=True, text=True, check=False
+        [sys.executable, *command], cwd=directory, env=environ(directory), capture_output=True, text=True, check=False
     )
 
 
@@ -50,11 +54,11 @@ def test_the_plan_is_sound_with_its_tool_and_says_which_step_will_ask(tmp_path: 
     assert [each["stepId"] for each in told["asks"]] == ["clean"]
 
 
-def test_without_the_tool_the_check_names_what_is_missing(tmp_path: Path) -> None:
+async def test_without_the_tool_the_check_names_what_is_missing(tmp_path: Path) -> None:
     made(tmp_path)
-    found = run("-m", "plansurvive", "check", PLAN, directory=tmp_path, tools="")
-    assert found.returncode == 2
-    assert "UNKNOWN_TOOL" in found.stdout + found.stderr
+    found = await plan(environ(tmp_path, tools=""), "check", str(tmp_path / PLAN))
+    assert found.code == 2
+    assert "UNKNOWN_TOOL" in found.out + found.err
 
 
 @pytest.mark.slow
@@ -95,20 +99,20 @@ def test_the_section_for_agents_is_brought_up_to_date_and_what_is_around_it_stay
     assert made(tmp_path)[AGENTS] == "unchanged"
 
 
-def test_an_agents_md_without_the_section_is_left_alone(tmp_path: Path) -> None:
+async def test_an_agents_md_without_the_section_is_left_alone(tmp_path: Path) -> None:
     (tmp_path / AGENTS).write_text("# Mine\n")
     assert made(tmp_path)[AGENTS] == "kept"
     assert (tmp_path / AGENTS).read_text() == "# Mine\n"
-    found = run("-m", "plansurvive", "init", str(tmp_path), directory=tmp_path)
-    assert "<!-- plans: begin" in found.stderr + found.stdout
+    found = await plan(environ(tmp_path), "init", str(tmp_path))
+    assert "<!-- plans: begin" in found.err + found.out
 
 
-def test_the_plan_in_the_section_for_agents_is_sound(tmp_path: Path) -> None:
+async def test_the_plan_in_the_section_for_agents_is_sound(tmp_path: Path) -> None:
     made(tmp_path)
     text = (tmp_path / AGENTS).read_text().partition("```yaml\n")[2].partition("```")[0]
     (tmp_path / "plan.yaml").write_text(textwrap.dedent(text))
-    found = run("-m", "plansurvive", "check", PLAN, "--json", directory=tmp_path)
-    assert json.loads(found.stdout)["problems"] == []
+    found = await plan(environ(tmp_path, str(tmp_path / TOOL)), "check", str(tmp_path / PLAN), "--json")
+    assert found.json["problems"] == []
 
 
 def test_a_link_is_never_written_through(tmp_path: Path) -> None:

@@ -134,6 +134,8 @@ class Plans:
     workspace: Path
     options: Mapping[str, Any] = field(default_factory=dict)
     ceiling: timedelta = CEILING
+    task_timeout: timedelta | None = None
+    """Of a workflow task: how long the server waits before it repeats one that was not answered; None: ten seconds."""
 
     async def start(
         self, steps: list[dict[str, Any]], options: Mapping[str, Any] | None = None, **plan: Any
@@ -146,8 +148,9 @@ class Plans:
         """Start the workflow with whatever arguments."""
         workflow_id = f"plan-{uuid.uuid4().hex[:12]}"
         await self.client.start_workflow(
-            "PlanWorkflow", args=arguments, id=workflow_id, task_queue=self.queue, execution_timeout=self.ceiling
-        )
+            "PlanWorkflow", args=arguments, id=workflow_id, task_queue=self.queue, execution_timeout=self.ceiling,
+            task_timeout=self.task_timeout,
+        )  # fmt: skip
         return Started(self.client, workflow_id)
 
     async def run(self, steps: list[dict[str, Any]], options: Mapping[str, Any] | None = None, **plan: Any) -> View:

@@ -219,16 +219,16 @@ async def test_other_steps_run_beside_as_ever(plans: Plans) -> None:
 
 
 async def test_a_pause_counts_once_the_segment_has_ended(plans: Plans) -> None:
-    started = await plans.start(chain(300, seconds=0.02), express=True)
+    started = await plans.start(chain(150, seconds=0.02), express=True)
     await started.until(lambda _: calls(plans), "a step has run")
     await started.signal("pause", {"by": "ann"})
     view = await started.until(lambda view: view["status"] == "paused", "it is paused")
     done = [name for name, status in statuses(view).items() if status == "completed"]
-    assert 0 < len(done) < 300
+    assert 0 < len(done) < 150
     assert calls(plans) == Counter(done)
     await started.signal("unpause", {"by": "ann"})
     view = await started.ended()
-    assert (view["status"], noted(view), len(calls(plans))) == ("completed", [], 300)
+    assert (view["status"], noted(view), len(calls(plans))) == ("completed", [], 150)
     assert set(calls(plans).values()) == {1}
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -144,7 +146,7 @@ class _Other:
 @pytest.mark.sampled
 async def test_an_update_is_sent_again_while_a_workflow_task_is_repeated(idle: Plans, make_worker: MakeWorker) -> None:
     async with make_worker():
-        plan = await asking(idle)
+        plan = await asking(replace(idle, task_timeout=timedelta(seconds=3)))
 
     async def is_repeated() -> bool:
         return (await plan.handle.describe()).raw_description.pending_workflow_task.attempt > 3

@@ -152,7 +152,6 @@ async def test_an_approval_does_not_open_an_address(
 
 
 @pytest.mark.slow
-@pytest.mark.sampled
 @pytest.mark.on_server("the worker's own server refuses")
 async def test_control_with_the_sink_in_the_list_and_approval_the_secret_arrives(
     serve_llm: Callable[..., Serving], sink: Site, outside: Path, server: Server

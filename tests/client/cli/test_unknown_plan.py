@@ -1,16 +1,24 @@
-"""Every command that takes the id of a plan refuses an unknown one in the same words."""
+"""Every command that takes the id of a plan refuses an unknown one in the same words.
+
+On a server without plans: on that of the other tests each command would look for a similar name among a thousand.
+"""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import Any
 
+import pytest
+import pytest_asyncio
+from temporalio.client import Client
 from temporalio.worker import Worker
 
 from plansurvive.client.cli.commands import COMMANDS, imported
 from tests.client.cli.command import plan
+from tests.kit.servers import development_server
+from tests.kit.waiting import connected
 
 Environ = dict[str, str]
 VALUES = {"plan": "nope", "step": "s", "value": "{}", "name": "done", "feedback": "more"}
@@ -25,6 +33,18 @@ OTHERWISE: dict[str, str | tuple[str, ...]] = {
     "worktrees": "",
 }
 """Commands that ask no server, or look elsewhere first, with what they begin with."""
+
+
+@pytest_asyncio.fixture
+async def temporal_client(temporal_binary: Path, tmp_path: Path) -> AsyncIterator[Client]:
+    """A client of a server of its own."""
+    async with development_server(temporal_binary, tmp_path) as server:
+        yield await connected(server.address)
+
+
+@pytest.fixture
+def address(temporal_client: Client) -> str:
+    return temporal_client.service_client.config.target_host
 
 
 def calls(file: Path) -> Iterator[list[str]]:

@@ -66,10 +66,11 @@ async def test_a_message_interrupts_an_agent_that_asks_and_it_continues_with_it_
 async def test_a_message_to_an_agent_that_loads_no_session_is_refused(idle: Plans, scene: Scene) -> None:
     scene.script([{"ask": "make test", "yes": [], "no": []}], loads=False)
     async with scene.worker():
-        agent, item = await asked(await idle.start([code()]))
+        agent, item = await asked(plan := await idle.start([code()]))
         with pytest.raises(Refused, match="so it takes no messages"):
             await runs.event(scene.client, agent.id, "message", "Keep the old name.", by="ann")
         await agent.deny(item["stepId"], digest=item["digest"])
+        await plan.ended()
 
 
 @pytest.mark.slow
@@ -97,6 +98,7 @@ async def test_an_agent_whose_budget_is_refused_ends(idle: Plans, scene: Scene) 
     assert len(scene.log("session/cancel")) == 1
 
 
+@pytest.mark.slow
 async def test_an_agent_that_uses_up_the_cost_within_a_turn_waits_for_a_person(idle: Plans, scene: Scene) -> None:
     never = {"until": str(idle.workspace / "never")}
     scene.script([{"say": "spending"}, {"tokens": 1_500}, never], [{"tokens": 200}, {"say": "the rest"}])
