@@ -9,6 +9,7 @@ import httpx
 import pytest
 from temporalio.client import Client
 
+from plansurvive.apps.web.common.rendering import environment
 from plansurvive.apps.web.common.service import Service
 from plansurvive.apps.web.decisions.cards import Shown, groups
 from plansurvive.apps.web.decisions.inbox import Inbox, Waiting
@@ -38,6 +39,14 @@ QUESTION = {"id": "name", "tool": "ask", "args": {"question": "What is its name?
 
 def item(step: str = "s", plan: str = "p", kind: str = "approval", **more: Any) -> Pending:
     return Pending.of(views_of_features(), plan_id=plan, step_id=step, kind=kind, **{"tool": "note", **more})
+
+
+@pytest.mark.parametrize(("title", "links"), [("", "p"), ("Ship", "Ship"), ("Fix it, " * 30, "Fix it, " * 9 + "Fix…")])
+def test_a_card_names_its_plan_once_and_shortly(title: str, links: str) -> None:
+    module = environment().get_template("_decision.html").make_module({"barred": lambda _: ""})
+    head = str(module.card_head(item(title=title), linked=False))  # type: ignore[attr-defined]
+    assert f'<a href="/plans/p">{links}</a>' in head
+    assert ('<span class="id">p</span>' in head) == bool(title)
 
 
 def test_items_of_a_loop_stand_together_where_the_oldest_of_them_stands() -> None:
