@@ -43,10 +43,11 @@ def item(step: str = "s", plan: str = "p", kind: str = "approval", **more: Any) 
 
 @pytest.mark.parametrize(("title", "links"), [("", "p"), ("Ship", "Ship"), ("Fix it, " * 30, "Fix it, " * 9 + "Fix…")])
 def test_a_card_names_its_plan_once_and_shortly(title: str, links: str) -> None:
-    module = environment().get_template("_decision.html").make_module({"barred": lambda _: ""})
+    module = environment().get_template("_decision.html").make_module({"barred": lambda _: "use `plan keys`"})
     head = str(module.card_head(item(title=title), linked=False))  # type: ignore[attr-defined]
     assert f'<a href="/plans/p">{links}</a>' in head
     assert ('<span class="id">p</span>' in head) == bool(title)
+    assert "use <code>plan keys</code>" in head
 
 
 def test_items_of_a_loop_stand_together_where_the_oldest_of_them_stands() -> None:
