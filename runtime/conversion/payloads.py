@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextvars import ContextVar
 from functools import cache
 from typing import Any, Self
@@ -11,7 +11,7 @@ from pydantic_core import to_json
 from temporalio.api.common.v1 import Payload
 from temporalio.common import RawValue
 from temporalio.contrib.pydantic import PydanticPayloadConverter
-from temporalio.converter import CompositePayloadConverter, EncodingPayloadConverter, SerializationContext
+from temporalio.converter import EncodingPayloadConverter, SerializationContext
 
 from plansurvive.plans.errors import Undecodable
 
@@ -36,7 +36,7 @@ class OnePayloadConverter(PydanticPayloadConverter):
     """
 
     def __init__(self) -> None:
-        CompositePayloadConverter.__init__(self, *_converters())
+        self.converters = _converters()  # the SDK makes one of these several times in each workflow task
 
     def with_context(self, context: SerializationContext) -> Self:  # noqa: ARG002
         """None of its converters looks at the context."""
@@ -81,5 +81,5 @@ def _reason(error: Exception) -> str:
 
 
 @cache
-def _converters() -> Sequence[EncodingPayloadConverter]:
-    return tuple(PydanticPayloadConverter().converters.values())
+def _converters() -> Mapping[bytes, EncodingPayloadConverter]:
+    return PydanticPayloadConverter().converters
