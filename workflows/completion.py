@@ -141,12 +141,12 @@ def ends_cancelled(run: Run, cancelled: bool) -> bool:
 
 
 async def _record(run: Run) -> EndRecord:
-    texts = [text_of(run)]
+    args = [of_json(text_of(run), stays=True)]
     if len(run.steps) > MANY:
-        texts += [each.model_dump_json(exclude_defaults=True) for each in ended(run)]
+        args += [of_json(each.model_dump_json(exclude_defaults=True), stays=True) for each in ended(run)]
     record: EndRecord = await workflow.execute_local_activity(
         "record_end",
-        args=[of_json(text, stays=True) for text in texts],
+        args=args,
         result_type=EndRecord,
         activity_id="record_end",
         summary="store the record and SUMMARY.md",

@@ -96,7 +96,8 @@ class EndRecorder:
         return whole.model_copy(update={"claim": claim})
 
     async def _kept(self, written: str) -> LargeValue | str:
-        return written if len(written.encode()) <= RUN_BYTES else await self.values.put(written)
+        is_short = len(written) <= RUN_BYTES and len(written.encode()) <= RUN_BYTES  # a long one is not copied for that
+        return written if is_short else await self.values.put(written)
 
     async def _claim(self, record: EndRecord) -> LargeValue | None:
         """The record's copy in the value store; None if storing fails, which does not fail the plan."""
