@@ -141,9 +141,10 @@ def ends_cancelled(run: Run, cancelled: bool) -> bool:
 
 
 async def _record(run: Run) -> EndRecord:
-    args = [of_json(text_of(run), stays=True)]
+    # All three in any case: with fewer arguments than its function has, the SDK does not look at their types.
+    args: list[Any] = [of_json(text_of(run), stays=True), None, None]
     if len(run.steps) > MANY:
-        args += [of_json(each.model_dump_json(exclude_defaults=True), stays=True) for each in ended(run)]
+        args[1:] = [of_json(each.model_dump_json(exclude_defaults=True), stays=True) for each in ended(run)]
     record: EndRecord = await workflow.execute_local_activity(
         "record_end",
         args=args,

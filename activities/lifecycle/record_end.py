@@ -72,9 +72,7 @@ class EndRecorder:
     """What features add to the Run that is summarised."""
 
     @activity.defn(name="record_end")
-    async def record_end(
-        self, run: RawValue, record: EndRecord | None = None, file: SummaryFile | None = None
-    ) -> EndRecord:
+    async def record_end(self, run: RawValue, record: EndRecord | None, file: SummaryFile | None) -> EndRecord:
         """Record the end of a plan, whose Run as JSON text is `run`; a long one comes with its record and file.
 
         Others are summarised here, not in the workflow, which would do so again in every replay. The activity's retry

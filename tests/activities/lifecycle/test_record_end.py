@@ -28,7 +28,7 @@ async def test_a_short_run_is_stored_with_its_record_and_a_long_one_apart(
     run = run_of(Step(id="a", tool="read_file", args={"path": "a" * characters}))
     run.plan = run.plan.model_copy(update={"id": "p"})
     written = text_of(run)
-    summarised = ended(run) if comes_summarised else ()
+    summarised = ended(run) if comes_summarised else (None, None)
     record = await ActivityEnvironment().run(
         EndRecorder(SummaryWriter(tmp_path), values).record_end, of_json(written, stays=True), *summarised
     )
