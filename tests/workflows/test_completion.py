@@ -24,6 +24,14 @@ async def test_a_record_that_cannot_be_kept_keeps_no_plan_from_ending(idle: Plan
         await plan.until_logged("warning", "SUMMARY.md could not be written: the disk is gone")
 
 
+@pytest.mark.modes("plain")
+async def test_the_end_of_a_short_plan_is_recorded_without_a_warning(idle: Plans, make_worker: MakeWorker) -> None:
+    async with make_worker():
+        plan = await idle.start([work("a")])
+        await plan.handle.result()
+        assert [entry["text"] for entry in (await plan.view())["log"] if entry["kind"] == "warning"] == []
+
+
 @pytest.mark.parametrize("is_over", [True, False])
 @pytest.mark.modes("plain")
 async def test_a_workflow_that_is_over_gives_its_steps_back_when_the_worker_drops_it(is_over: bool) -> None:
