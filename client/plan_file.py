@@ -144,6 +144,9 @@ def _content(path: str) -> bytes:
     except FileNotFoundError:
         if "://" in path:
             raise PlanFileError(f"{path} is a URL; download it, and pass the file", "NOT_FOUND") from None
+        if path.lstrip().startswith(("{", "[")):
+            text = f"{path[:40]!r} is JSON, and not a file; save it in one, or pass `-` and give it on standard input"
+            raise PlanFileError(text, "NOT_FOUND") from None
         raise PlanFileError(f"there is no file {path}{_near(Path(path))}", "NOT_FOUND") from None
     except IsADirectoryError:
         raise PlanFileError(f"{path} is a directory; pass a plan file in it", "NOT_REGULAR") from None

@@ -44,7 +44,7 @@ MAX_VALUE = 20_000
 
 
 def heading(view: PlanView, width: int) -> Text:
-    """Title, status, version and progress on one line."""
+    """Title, status, version and progress on one line; and what holds the plan up."""
     counts = view.counts
     done = sum(counts.get(status, 0) for status in ("completed", "skipped"))
     steps = (
@@ -55,8 +55,9 @@ def heading(view: PlanView, width: int) -> Text:
     tail = f"  {view.status}  version {view.version}  {steps}"
     tail += f"  estimated {seconds(view.estimated_duration)}" if view.estimated_duration is not None else ""
     tail += f"  ? {waiting} awaiting approval{' or answer' if asks else ''}" if waiting else ""
-    title = cut(line(view.title or view.id), max(8, width - cell_len(tail)))
-    return Text.assemble((title, "bold"), tail)
+    held = "".join(f"  {line(each.text)}" for each in view.notices.values() if each.holds)
+    title = cut(line(view.title or view.id), max(8, width - cell_len(tail) - min(40, cell_len(held))))
+    return Text.assemble((title, "bold"), tail, cut(held, max(0, width - cell_len(title) - cell_len(tail))))
 
 
 def rows(view: PlanView, width: int, around: Around = NOTHING) -> list[Text]:

@@ -34,14 +34,21 @@ from plansurvive.features.limits.settings import LimitSettings
 from plansurvive.plans.definition.near_names import Hints
 from plansurvive.plans.definition.plain_words import in_plain_words
 from plansurvive.plans.model import Value
-from plansurvive.runtime.settings import SettingError, Settings
-from plansurvive.runtime.toml_file import read_toml, refusal
+from plansurvive.runtime.settings import Settings
+from plansurvive.runtime.toml_file import parsed, read_text, refusal
+from plansurvive.runtime.toml_lines import Lines
 
 FILE = "limits.toml"
 """Name of the file in the state directory, unless PLANS_LIMITS names another."""
 SETTING = "PLANS_LIMITS"
 MAY_DO = "lift the limits or let nothing start"
 """What others could do who may change the file."""
+_TABLES = {
+    "tools": ("[tools.http_request]", 'rate = "60/minute"'),
+    "queues": ("[queues.gpu]", "concurrency = 2"),
+    "llm": ("[llm]", 'requests = "60/minute"'),
+}
+"""A table of each kind, and a line of it."""
 _KEY = re.compile(r"(host\()?args((?:\.[A-Za-z_][A-Za-z0-9_-]{0,127}){1,10})(?(1)\))")
 
 
@@ -143,41 +150,43 @@ def file_of(settings: Settings) -> Path:
 def read_limits(settings: Settings) -> LimitsFile:
     """The limits; none if there is no file and none is named. Raises SettingError."""
     path = file_of(settings)
-    found = read_toml(path, SETTING, is_named=settings.of(LimitSettings).limits is not None, may_do=MAY_DO)
-    return LimitsFile() if found is None else _checked(path, found)
+    text = read_text(path, SETTING, is_named=settings.of(LimitSettings).limits is not None, may_do=MAY_DO)
+    return LimitsFile() if text is None else _checked(path, text)
 
 
-def _checked(path: Path, data: Any) -> LimitsFile:
+def _checked(path: Path, text: str) -> LimitsFile:
     try:
-        found = LimitsFile.model_validate(data)
+        found = LimitsFile.model_validate(parsed(text, path, SETTING))
+        problems = list(_problems(found))
     except ValidationError as error:
-        raise _refused(path, "; ".join(f"{_place(each)}: {_wrong(each)}" for each in error.errors()[:10])) from None
-    if problems := list(_problems(found)):
-        raise _refused(path, "; ".join(problems[:10]))
+        problems = [(_place(each), _wrong(each)) for each in error.errors()]
+    if problems:
+        lines = Lines(text)
+        wrong = (f"line {lines.of(place)}, {'.'.join(place)}: {what}" for place, what in problems[:10])
+        raise refusal(SETTING, path, "; ".join(wrong))
     return found
 
 
-def _problems(found: LimitsFile) -> Iterator[str]:
+def _problems(found: LimitsFile) -> Iterator[tuple[tuple[str, ...], str]]:
     """Tables that limit nothing: a name that was forgotten must not pass for a limit."""
     for kind, tables in (("tools", found.tools), ("queues", found.queues)):
         for name, limit in tables.items():
             if not limit.rate and limit.concurrency is None:
-                yield f"{kind}.{name}: it limits nothing; write a rate, concurrency or both"
+                yield (kind, name), "it limits nothing; write a rate, concurrency or both"
 
 
-def _place(error: Any) -> str:
-    return ".".join(str(part) for part in error["loc"] if part != "[key]") or "the file"
+def _place(error: Any) -> tuple[str, ...]:
+    return tuple(str(part) for part in error["loc"] if part != "[key]")
 
 
 def _wrong(error: Any) -> str:
     """What is wrong there; of a key that means nothing, which one may have been meant."""
+    if error["type"] in ("dict_type", "model_type"):
+        table, line = _TABLES[str(error["loc"][0])]
+        return f"should be a table: `{table}`, and below it `{line}`"
     if error["type"] != "extra_forbidden":
         return in_plain_words(str(error["msg"]))
     place = error["loc"]
     models: dict[str, type[Value]] = {"tools": Limit, "queues": QueueLimit, "llm": LlmLimit}
     known = list((LimitsFile if len(place) == 1 else models[str(place[0])]).model_fields)
     return f"there is no such key{Hints().question(str(place[-1]), known) or '; there are ' + ', '.join(known)}"
-
-
-def _refused(path: Path, problem: str) -> SettingError:
-    return refusal(SETTING, path, problem)

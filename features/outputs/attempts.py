@@ -18,7 +18,7 @@ from plansurvive.client.children.naming import located
 from plansurvive.client.errors import PlanNotFound
 from plansurvive.client.ids import recorded_id
 from plansurvive.client.rpc import ask, describe, heartbeat_of, memo_of
-from plansurvive.plans.activity_io import logs_of, time_of
+from plansurvive.plans.activity_io import WORKER_LOST, logs_of, time_of
 from plansurvive.plans.definition.near_names import unknown_step
 from plansurvive.plans.errors import PlanError
 from plansurvive.plans.flow.ids import covers, of_call
@@ -44,6 +44,18 @@ class Shown(NamedTuple):
         """What tells it from all others, while it runs and afterwards."""
         attempt = self.attempt
         return (self.label, attempt.began or (attempt.run, attempt.call, attempt.number))
+
+    @property
+    def is_given_up(self) -> bool:
+        """Whether it failed and was not retried, though further attempts were allowed."""
+        attempt = self.attempt
+        failed = attempt.code not in (None, WORKER_LOST) and attempt.delay is None
+        return failed and not self.runs and attempt.number < self.step.of
+
+    @property
+    def of(self) -> int | None:
+        """How many attempts there are at most; None: no further one, or they are not counted."""
+        return None if self.is_given_up or self.attempt.number > self.step.of else self.step.of
 
 
 class Known(NamedTuple):

@@ -28,6 +28,7 @@ from plansurvive.features.outputs.feed import Began, Ended, Event, LeftOut, Wrot
 from plansurvive.plans.activity_io import STDERR, STDOUT, WORKER_LOST
 from plansurvive.plans.text.lengths import seconds
 from plansurvive.plans.text.safe_text import json_text, line, quoted, safe
+from plansurvive.plans.views.models.live import numbered
 from plansurvive.runtime.connect import storage
 from plansurvive.runtime.value_store import ValueStore
 
@@ -220,8 +221,7 @@ def _text(data: bytes) -> str:
 def _beginning(event: Began) -> str:
     """`attempt 2 of 3, after exit code 1, waited 1 s`."""
     attempt = event.of.attempt
-    of = f" of {event.of.step.of}" if attempt.number <= event.of.step.of else ""
-    found = f"attempt {attempt.number}{of}"
+    found = numbered(attempt.number, event.of.of)
     if attempt.run:
         found += f" in plan {line(attempt.run)}"
     if event.before is not None:
@@ -247,6 +247,7 @@ def _end(event: Ended) -> str:
     if attempt.code is None:
         return f"completed in {seconds(attempt.duration / 1_000)}{rest}"
     wait = f"; next attempt in {attempt.delay:.3g} s" if attempt.delay is not None else ""
+    wait = "; not retried" if event.of.is_given_up else wait
     has_shown = attempt.logs is not None and attempt.logs.stdout + attempt.logs.stderr > 0
     return f"{line(attempt.code)} {line(_reason(event.of) if has_shown else attempt.error)}{rest}{wait}"
 

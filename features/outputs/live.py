@@ -100,7 +100,7 @@ class Output:
             return head
         if isinstance(event, Wrote):
             return head + _text(event.data, event.stream)
-        failed = f"{numbered(attempt.number, shown.step.of)} failed: {attempt.code} {attempt.error}"
+        failed = f"{numbered(attempt.number, shown.of)} failed: {attempt.code} {attempt.error}"
         why = event.problem or (failed if attempt.code else "")
         return head + f"<p class='notice bad'>{html.escape(line(why))}</p>" if why else ""
 

@@ -36,12 +36,12 @@ from plansurvive.features.policy.rule import (
     as_people,
 )
 from plansurvive.features.policy.settings import PolicySettings
-from plansurvive.features.policy.toml_lines import Lines
 from plansurvive.plans.definition.near_names import Hints
 from plansurvive.plans.definition.plain_words import in_plain_words
 from plansurvive.plans.signature import PAGE
 from plansurvive.runtime.settings import Settings
 from plansurvive.runtime.toml_file import read_text, refusal, syntax_problem
+from plansurvive.runtime.toml_lines import Lines
 
 FILE = "policy.toml"
 """Name of the file in the state directory, unless PLANS_POLICY names another."""

@@ -12,9 +12,9 @@ from typing import Annotated, Any, Literal, Protocol
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints
 
 from plansurvive.features.policy.patterns import Pattern
-from plansurvive.features.policy.toml_lines import Lines
 from plansurvive.plans.model.identities import identity
 from plansurvive.plans.text.spans import SECONDS_OF
+from plansurvive.runtime.toml_lines import Lines
 
 Decide = Literal["allow", "ask", "deny"]
 GROUP = "group:"

@@ -139,13 +139,29 @@ def _check(parsed: Any) -> None:
         stack.extend((child, depth + 1) for child in node.get("children", []) if isinstance(child, dict))
 
 
+def filter_instead(name: str) -> str:
+    """What to write instead of a name behind `|` that other languages take for a filter; empty: it is none."""
+    if name in Functions.FUNCTION_TABLE:
+        return f"a function is called with the value before it: | {_CALLED.get(name, '{}(@)').format(name)}"
+    return f"there is no filter '{name}'; {_INSTEAD[name]}" if name in _INSTEAD else ""
+
+
 _ENDS = "a step runs once those that it depends on completed; `catch` and `finally` have the steps after a failure"
+_TEXTS = "JMESPath does not change texts; a step with run_python does"
 _INSTEAD = dict.fromkeys(("success", "failure", "always", "cancelled"), _ENDS) | {
     "range": "write the numbers, as in [`1`, `2`, `3`]", "len": "it is called length", "size": "it is called length",
     "startswith": "it is called starts_with", "endswith": "it is called ends_with", "int": "it is called to_number",
-    "str": "it is called to_string",
-}  # fmt: skip
-"""Functions of other languages, and what to write instead."""
+    "str": "it is called to_string", "count": "it is called length", "float": "it is called to_number",
+    "tojson": "it is called to_string", "first": "the first item is [0]", "last": "the last item is [-1]",
+    "default": "what stands in for a missing value is behind ||, as in STEP.name || 'none'",
+} | dict.fromkeys(("upper", "lower", "trim", "strip", "split", "replace", "capitalize"), _TEXTS)  # fmt: skip
+"""Functions and filters of other languages, and what to write instead."""
+_CALLED = {
+    "join": "{}(', ', @)", "map": "{}(&FIELD, @)", "not_null": "{}(@, 'TEXT')", "merge": "{}(@, OTHER)",
+} | dict.fromkeys(("contains", "starts_with", "ends_with"), "{}(@, 'TEXT')") | dict.fromkeys(
+    ("sort_by", "min_by", "max_by"), "{}(@, &FIELD)"
+)  # fmt: skip
+"""How functions are called that take more than the value."""
 _SLIPS = (
     (re.compile(r"^\s*-?\d+\s*(\.\.|-|to)\s*-?\d+\s*$"), "a range is written out: [`1`, `2`, `3`]"),
     (re.compile(r"\{\{"), "an expression has no braces: write STEP.field"),
@@ -155,6 +171,7 @@ _SLIPS = (
     ),
     (re.compile(r"(?<![=!<>])=(?!=)"), "equality is written =="),
     (re.compile(r"\s(and|or)\s|^not\s|\snot\s"), "and, or, not are written &&, ||, !"),
+    (re.compile(r"[\w\])`]\s*[+/%]\s*[\w\[(@`]"), "JMESPath does not calculate; a step with run_python does"),
     (re.compile(r"^[^\[{(]*,[^\[{(]*$"), "a list is written in brackets: [a, b]"),
 )
 """What other languages write, and what to write instead."""

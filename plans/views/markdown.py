@@ -56,6 +56,8 @@ def details(run: Run, schedule: ReadinessIndex) -> str:
     rows = [f"**{md(run.plan.title or run.plan.id or '')}** · {run.status.value} · {_counts(schedule)}", ""]
     if run.stopped:
         rows += [f"Stopped: {md(run.stopped)}", ""]
+    if run.ended is None:
+        rows += [row for each in run.notices.values() if each.holds for row in (f"It {md(each.text)}", "")]
     if run.problems:
         rows += [f"Fix before the plan can start: {md(run.problems[0].text[:300])}", ""]
     if schedule.awaiting and run.status is not PlanStatus.REVIEW:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator
+from datetime import timedelta
 from io import StringIO
 from typing import Any
 
@@ -18,10 +19,21 @@ from plansurvive.client.cli.follow.board import board
 from plansurvive.client.cli.follow.lines import Lines
 from plansurvive.client.cli.follow.progress import Progress
 from plansurvive.client.cli.terminal import asking
+from plansurvive.client.feature import read_run, rules_of_features, views_of_features
 from plansurvive.client.verbs.pending import Pending
-from plansurvive.plans.child_state import ChildPlan, ChildReport
+from plansurvive.features.coding_agents.model import KINDS, CodingSession, permission_specs, turn_spec
+from plansurvive.features.policy.model import Asked, Consents, Decided, Known, Term, Terms
+from plansurvive.features.quotas import rules as quotas
+from plansurvive.features.quotas.model import PlaceGranted
+from plansurvive.plans.activity_io import Facts
+from plansurvive.plans.child_state import AtWork, ChildPlan, ChildReport
+from plansurvive.plans.errors import PlanError
+from plansurvive.plans.execution import approvals
+from plansurvive.plans.execution.messages import Decide
 from plansurvive.plans.execution.schedule import Schedule
-from plansurvive.plans.run import ENDED, PlanStatus, Run, Status, run_of, text_of
+from plansurvive.plans.in_views import Viewer
+from plansurvive.plans.model import Plan
+from plansurvive.plans.run import ENDED, Options, PlanStatus, Run, Status, text_of
 from plansurvive.plans.views import details, markdown
 from plansurvive.plans.views.ended import ended
 from plansurvive.plans.views.models import BriefView, CallView, InsidePage, PlanView
@@ -46,6 +58,7 @@ STEPS = [
     {"id": "either", "switch": [{"when": "`true`", "steps": [note("a") | ASKED]}, {"steps": [note("b")]}]},
     note("whole", 1) | ASKED,
     note("branch", 1) | ASKED | {"worktree": True},
+    note("terms", 1) | {"approval": {"by": ["ann", "bob"], "count": 2, "expires": 3600}},
     note("last", "$whole", "built"),
 ]  # fmt: skip
 AWAITED = {Status.READY: ("approval", "answer", "event", "recovery"), Status.RUNNING: ("approval",)}
@@ -56,10 +69,14 @@ CHILD = ChildPlan(
     report=ChildReport(status="running", counts={"total": 2, "ready": 1, "running": 1}),
 )
 
+VIEWERS = [Viewer("", is_proven=False), Viewer("ann"), Viewer("bob@x"), Viewer("eve")]
+
 
 def begun() -> Run:
     fields = {"rollback": True, "finally_": [note("tidy") | ASKED], "labels": {"customer": "acme"}, "express": True}
-    return plan(*STEPS, **fields)
+    run = plan(*STEPS, **fields)
+    run.views = views_of_features()
+    return run
 
 
 def walks(number: int) -> Iterator[Player]:
@@ -117,6 +134,8 @@ def looked_at(run: Run, name: str = "") -> None:
         assert waiting.key
         assert waiting.heading
         _ = (shown.rows, shown.covered, shown.is_long, item.places, item.warnings, item.why, item.late)
+        for viewer in VIEWERS:
+            _ = (item.barred(viewer), [(way.label, way.text) for way in item.ways(viewer)])
     summary = Summary.read(QUERIES["summary"](run, []))
     next_actions(summary)
     markdown.details(run, Schedule(run))
@@ -171,7 +190,7 @@ def snapshots() -> Iterator[Run]:
         wanted = [state for state in run.steps.values() if state.awaiting and bool(state.closes) == bool(phase)]
         if wanted and run.opened and phase not in seen:
             seen.add(phase)
-            yield run_of(text_of(run))
+            yield read_run(text_of(run))
 
 
 @pytest.mark.parametrize("status", list(PlanStatus))
@@ -203,3 +222,142 @@ def test_the_logs_of_a_plans_finally_can_be_asked_for_before_it_has_written_any(
     [run] = [run for run in snapshots() if run.closing and run.closing.phase == "finally"]
     steps = QUERIES["logs"](run, [{"stepId": "finally"}])["steps"]
     assert steps[0]["stepId"] == "finally"
+
+
+def consents(run: Run, step_id: str) -> Iterator[tuple[Asked, str]]:
+    """How far the approvals of a call may be that two people must approve, and what every view has to say of it."""
+    people = {"ann": Known(key="a"), "bob": Known(key="b", logins=["bob@x"]), "cara": Known(key="c")}
+    two = Term(rule="two", by=["ann", "bob"], count=2, expires=3600, override=["cara"])
+    terms = Terms(rules=[two], people=people)
+    votes = [
+        Decided(by=name, signed=name, key=name[0], time=NOW, digest=run.steps[step_id].digest)
+        for name in ("ann", "bob", "cara")
+    ]
+    yield Asked(terms=terms), "rule 'two': 0 of 2; cara may override it; ann and bob must approve"
+    yield Asked(terms=terms, decided=votes[:1]), "rule 'two': 1 of 2, by ann at 10:30; cara may override it; bob must"
+    yield Asked(terms=terms, decided=votes[:2]), "rule 'two': 2 of 2"
+    alone = votes[2].model_copy(update={"override": True})
+    yield Asked(terms=terms, decided=[alone]), "rule 'two': overridden, by cara"
+    left = terms.model_copy(update={"rules": [two.model_copy(update={"not_author": True})]})
+    yield Asked(terms=left, decided=votes[:1]), "more than 2: it is not proven who started or edited it"
+    anybody = Term(rule="four-eyes", count=2)
+    more = terms.model_copy(update={"rules": [two, anybody]})
+    yield Asked(terms=more, decided=votes[2:]), "rule 'four-eyes': 1 of 2, by cara"
+
+
+def decided(run: Run, name: str) -> Iterator[Run]:
+    """The run after each decision about a step, as each verb makes it; one that is refused leaves it as it is."""
+    for more in ({"approved": True}, {"approved": False}, {"approved": True, "override": True, "comment": "now"}):
+        after = read_run(text_of(run))
+        message = Decide.model_validate({"stepId": name, "by": "ann", **more})
+        try:
+            approvals.decide(after, message, NOW, "update", rules=rules_of_features())
+        except PlanError:
+            assert text_of(after) == text_of(run)
+        yield after
+
+
+def test_every_view_says_how_far_the_approvals_of_certain_people_are() -> None:
+    for run in snapshots():
+        names = [name for name, state in run.steps.items() if state.awaiting == "approval"]
+        for name in names[:1]:
+            for asked, says in consents(run, name):
+                run.keep(Consents(steps={name: asked}))
+                [card] = [
+                    each for each in BriefView.read(QUERIES["plan"](run, [BRIEF])).pending if each.step_id == name
+                ]
+                item = Pending(**card.model_dump(), plan_id="p")
+                views = {
+                    "text": QUERIES["text"](run, [{"detailed": True}]),
+                    "markdown": markdown.details(run, Schedule(run)),
+                    "terminal": asking.question("p", card), "mcp": ask_of(item), "page": Shown(item).card.why,
+                }  # fmt: skip
+                lacking = {view: found for view, found in views.items() if says not in " ".join(str(found).split())}
+                assert not lacking
+            looked_at(run, name)
+            for after in decided(run, name):
+                looked_at(after)
+
+
+def agent_run() -> Run:
+    """A coding agent's own run: a turn, a permission of each kind, and a terminal."""
+    shown = {"input": {"command": "make"}, "content": ["--- a\n+++ b\n-x\n+y"], "paths": ["a.txt"]}
+    permissions = [
+        {"id": f"p{number}", "tool": f"coding_agent.{kind}", "args": {"agent": "a", "title": f"{kind} it", **shown}}
+        for number, kind in enumerate(KINDS, 1)
+    ]
+    turn = {"id": "call_1", "tool": "coding_agent", "args": {"agent": "a", "prompt": "Fix it"}}
+    terminal = {"id": "p20", "tool": "run_command", "args": {"command": "make test"}}
+    specs = {"coding_agent": turn_spec(False), **permission_specs(False), "run_command": TOOLS["run_command"]}
+    steps = [turn, *permissions, terminal]
+    own = Plan.model_validate({"id": "agent-p-code", "title": "Fix it", "maxParallel": 20, "steps": steps})
+    run = Run.of(own, Options(), Facts(tools=specs), {})
+    run.literal, run.views = True, views_of_features()
+    run.keep(CodingSession(agent="a", session="s1", tasks=["one", "two"], done=1))
+    return run
+
+
+def test_every_view_shows_what_a_coding_agent_asks_permission_for() -> None:
+    run = agent_run()
+    player = Player(run)
+    player.play()
+    asked = [name for name, state in run.steps.items() if state.awaiting]
+    assert len(asked) == len(KINDS) + 1
+    looked_at(run)
+    for name in (asked[0], asked[-1]):
+        for after in decided(run, name):
+            looked_at(after)
+    for number, name in enumerate(asked):
+        player.decide(name, approved=number % 2 == 0)
+    looked_at(player.play(5).run)
+    looked_at(player.play().run)
+
+
+def test_every_view_of_a_plan_shows_what_its_coding_agent_asks_in_every_state() -> None:
+    step = {"id": "code", "tool": "coding_agent", "args": {"agent": "a", "prompt": "Fix it"}}
+    own = Plan.model_validate({"id": "p", "steps": [step, note("after", "$code")]})
+    run = Run.of(own, Options(), Facts(tools=TOOLS | {"coding_agent": turn_spec(True)}), {})
+    run.views = views_of_features()
+    schedule = Schedule(run)
+    schedule.begin(NOW)
+    state = run.steps["code"]
+    state.calls = 1
+    for status in Status:
+        for asks in ([], ["p1"], ["p1", "p2"]):
+            work = AtWork(tasks=["one", "two"], done=1, asks=asks)
+            run.steps["code"] = state.model_copy(update={"status": status})
+            run.steps["code"].keep(work)
+            looked_at(run, "code")
+            if status is Status.RUNNING and asks:
+                for text in (QUERIES["text"](run, [{"detailed": True}]), markdown.details(run, Schedule(run))):
+                    assert "p1" in text, text
+
+
+def test_every_view_says_that_a_plan_waits_for_its_turn_among_those_with_its_label() -> None:
+    run = begun()
+    schedule = Schedule(run)
+    schedule.begin(NOW)
+    quotas.ask(run, "customer=acme", 1, "t1", NOW)
+    waits = "waits for its turn among the plans with the label customer=acme, at most 1 plan at a time"
+    for status in PlanStatus:
+        run.status = status
+        looked_at(run)
+    run.status = PlanStatus.RUNNING
+    said_everywhere(run, waits)
+    assert quotas.granted(run, PlaceGranted(token="t1"), NOW + timedelta(seconds=5))
+    looked_at(run)
+
+
+def said_everywhere(run: Run, text: str) -> None:
+    """Assert that each view of the plan as a whole has the text."""
+    console = Console(width=200, file=StringIO(), record=True)
+    console.print(board(BriefView.read(QUERIES["plan"](run, [BRIEF])), NOW, 40))
+    whole = PlanView.read(QUERIES["plan"](run, []))
+    views = {
+        "text": QUERIES["text"](run, [{"detailed": True}]),
+        "markdown": str(markdown.details(run, Schedule(run))),
+        "board": console.export_text(),
+        "review": str(review.heading(whole, 200)),
+    }
+    missing = {name: view for name, view in views.items() if text not in " ".join(view.split())}
+    assert not missing

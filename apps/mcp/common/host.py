@@ -11,12 +11,11 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, TypedDict
+from typing import TYPE_CHECKING, Any, TypedDict
 
 from mcp.server.mcpserver import Context
 
 from plansurvive.apps.mcp.common.rules import Deciding
-from plansurvive.client.access.people import Starter
 from plansurvive.client.requests.connected import Connected, with_worker
 from plansurvive.client.watchers.hub import Hub
 from plansurvive.plans.errors import PlanError
@@ -24,6 +23,9 @@ from plansurvive.plans.execution.messages import Via
 from plansurvive.runtime import server as embedded
 from plansurvive.runtime.connect import Connection, Origin, reach
 from plansurvive.runtime.settings import Settings
+
+if TYPE_CHECKING:
+    from plansurvive.client.access.people import Starter  # the page's: its libraries are those of another extra
 
 LOG = logging.getLogger(__name__)
 
@@ -67,7 +69,7 @@ class Caller:
     @property
     def starter(self) -> Starter:
         """Who starts a plan, as its options say it."""
-        return Starter(by=self.name, vouched=self.verified or None)
+        return {"by": self.name, "vouched": self.verified or None}
 
     def to_operate(self) -> Caller:
         """The caller, who changes something. Raises Forbidden."""

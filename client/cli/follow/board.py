@@ -37,11 +37,13 @@ def board(
     view: BriefView, now: datetime, height: int, footer: RenderableType | None = None, footer_lines: int = 2
 ) -> RenderableType:
     """The current state of the plan in at most `height` lines, `footer_lines` of them below the steps."""
-    room = max(3, height - FRAME - (footer_lines + 1 if footer else 0))
+    held_up = [each for each in view.notices.values() if each.holds]
+    room = max(3, height - FRAME - len(held_up) - (footer_lines + 1 if footer else 0))
     steps = view.steps
     shown = chosen(steps, room)
     listed = _rows([steps[index] for index in shown], now, spare=room - len(steps))
-    parts: list[RenderableType] = [_head(view, now), _bar(view), listed]
+    notices = [Text(f" It {line(each.text)}", "yellow", no_wrap=True, overflow="ellipsis") for each in held_up]
+    parts: list[RenderableType] = [_head(view, now), *notices, _bar(view), listed]
     if len(shown) < len(steps):
         seen = set(shown)
         hidden = [step.status for index, step in enumerate(steps) if index not in seen]
@@ -72,8 +74,6 @@ def _head(view: BriefView, now: datetime) -> RenderableType:
     status = Text(phase or view.status, style=f"bold {'yellow' if phase else style.get(view.status, 'cyan')}")
     title = Text(line(view.title or view.id), style="bold")
     limit = f"  ends {left(view.deadline, now)}" if view.deadline else ""
-    for notice in view.notices.values():
-        limit = f"  {line(notice.text)}{limit}" if notice.holds else limit
     estimate = f" (estimated {seconds(view.estimated_duration)})" if view.estimated_duration is not None else ""
     grid.add_row(title, Text.assemble(status, f"  {elapsed}{estimate}{limit}"))
     return grid

@@ -15,6 +15,7 @@ from plansurvive.client.live.feed import LONG_LOOP, PROGRESS
 from plansurvive.client.live.marks import ASKING as MARK
 from plansurvive.client.live.marks import MARKS
 from plansurvive.client.verbs.runs import BriefView, EventView
+from plansurvive.plans.definition.scopes import UNDO
 from plansurvive.plans.flow.ids import around, template_of
 from plansurvive.plans.run import Status
 from plansurvive.plans.step_state import ASKING
@@ -81,7 +82,9 @@ class Lines:
         if found is None and path.partition(".")[0] in self._steps:
             outer = self._steps[path.partition(".")[0]]
             is_call = path == outer.id and (outer.tool or path == step_id)
-            found = outer if is_call else BriefStep(id=step_id, tool="", kind="block")
+            # What undoes a child plan is known to the plan alone.
+            kind = "call" if path.endswith(f".{UNDO}") else "block"
+            found = outer if is_call else BriefStep(id=step_id, tool="", kind=kind)
         return found
 
     def asked(self, event: EventView) -> Card | None:

@@ -58,6 +58,17 @@ def _needed(context: Any) -> list[str]:
     return [each.strip("{}") for each in context.command.collect_usage_pieces(context) if each.startswith("{")]
 
 
+def _taken(context: Any) -> list[str]:
+    """The arguments of a command, as its help writes them."""
+    return [each.strip("{}[]") for each in context.command.collect_usage_pieces(context)[1:]]
+
+
+def _argument(option: str, taken: list[str]) -> str:
+    """The argument that is meant by an option of its name: `STEP.json` by `--step`; empty: none is."""
+    name = {"--plan": "id"}.get(option, option.removeprefix("--"))
+    return next((each for each in taken if each.partition(".")[0].lower() == name), "")
+
+
 def _code(error: PlanError) -> int:
     if isinstance(error, (NotConnected, WorkerFailed)):
         return NOT_CONNECTED
@@ -78,6 +89,10 @@ def _unforeseen(error: Exception) -> tuple[PlanError, int]:
             more = f"; `{context.command_path} --help` lists them"
         if (option := re.match(r"No such option: (--\w+)", text)) and option[1] in _ELSEWHERE:
             text, more = f"No such option: {option[1]}", f"; {_ELSEWHERE[option[1]]}"
+        elif option and context and (meant := _argument(option[1], taken := _taken(context))):
+            text = f"No such option: {option[1]}"
+            more = f"; {meant} is an argument: `{context.command_path} {' '.join(taken)}`"
+            more += f"; {_MISSING[meant]}" if meant in _MISSING else ""
         if text.startswith("Got unexpected extra argument") and context:
             more = f"; `{context.command_path} --help` shows what it takes"
             if "=" in text and any("--args" in each.opts for each in context.command.params):

@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
+from plansurvive.plans.expressions.conditions import filter_instead
+
 Schema = Mapping[str, Any]
 Lookup = Callable[[str], "Schema | None"]
 """The schema of what a name at the beginning of an expression stands for."""
@@ -51,6 +53,8 @@ class Walk:
                 return _of_value(node["value"])
             case "current" | "identity":
                 return here
+            case "pipe" if children[1]["type"] == "field":
+                return self._filter(self.of(children[0], here, is_top), str(children[1]["value"]))
             case "subexpression" | "pipe":
                 return self._chain(children, here, is_top)
             case "index_expression":
@@ -71,6 +75,15 @@ class Walk:
         for child in children[1:]:
             found = self.of(child, found, is_top=False)
         return found
+
+    def _filter(self, schema: Schema | None, name: str) -> Schema | None:
+        """A name alone behind `|`: a field of the value before it, or taken for a filter."""
+        fields = schema.get("properties") if schema is not None else None
+        meant = "" if isinstance(fields, Mapping) and name in fields else filter_instead(name)
+        if not meant:
+            return self._field(schema, name)
+        self._say(meant)
+        return None
 
     def _index(self, children: list[Any], here: Schema | None, is_top: bool) -> Schema | None:
         found = self.of(children[0], here, is_top)
@@ -111,7 +124,7 @@ class Walk:
                 "array": f"; write [0].{name}, or [*].{name} for all",
                 "boolean": f"; for !x.{name} write !(x.{name})",
             }
-            hint = hints.get(kind, "")
+            hint = hints.get(kind, "; leave it out")
             self.mistakes.append(Mistake(f"there is no '{name}' here: the value is {_NAMES[kind]}{hint}", False))
             return None
         fields, more = schema.get("properties"), schema.get("additionalProperties")

@@ -10,9 +10,11 @@ from itertools import islice
 from typing import Any
 
 from plansurvive.plans.children.asked import asked_below
-from plansurvive.plans.definition.scopes import INDEX, KEY, walk_step
+from plansurvive.plans.definition.scopes import INDEX, KEY, UNDO, walk_step
 from plansurvive.plans.execution.tool_history import shorten
+from plansurvive.plans.flow.ids import inner_id
 from plansurvive.plans.flow.outline import kind_of
+from plansurvive.plans.model import Step
 from plansurvive.plans.run import Run, Status
 from plansurvive.plans.views.steps.abridged import foremost, rank
 from plansurvive.plans.views.steps.counting import Census
@@ -88,17 +90,26 @@ def item_text(run: Run, step_id: str) -> str:
 
 
 def templates(run: Run) -> list[dict[str, Any]]:
-    """The steps inside blocks and loops as the plan has them, by their paths: what each instance calls."""
+    """The steps inside blocks and loops, and the undos, as the plan has them, by their paths: what each calls."""
     if run.literal:
         return []
     found = (
         {"id": path, "tool": each.tool, "description": each.description, **kind_view(each)}
         for step in run.plan.steps
-        if step.is_block or step.catch or step.finally_
-        for path, each in walk_step(step)
+        if step.is_block or step.catch or step.finally_ or step.undo
+        for outer, inner in walk_step(step)
+        for path, each in ((outer, inner), *_undo_of(outer, inner))
         if path != step.id
     )
     return list(islice(found, NESTED_TEMPLATES))
+
+
+def _undo_of(path: str, step: Step) -> Iterator[tuple[str, Step]]:
+    """What undoes a step, as a step, if the plan says it; see `Outline.undo`."""
+    if step.undo is not None:
+        rule, text = step.undo, f"undo {path}"
+        undo: dict[str, Any] = {"id": UNDO, "tool": rule.tool or "", "steps": rule.steps, "description": text}
+        yield inner_id(path, UNDO), Step.model_construct(**undo)
 
 
 def kind_view(step: Any) -> dict[str, str]:

@@ -429,6 +429,32 @@ FILES: dict[str, Mistake] = {
         "check FILE", "should be a number of seconds; it is '1h30m': write 5400", f"timeout: 1h30m\n{OK}"
     ),
     "a budget as a number": Mistake("check FILE", "such as `budget: {tokens: ...}`; it is 100", f"budget: 100\n{OK}"),
+    "a filter of another language": Mistake(
+        "check FILE", "there is no filter 'upper'; JMESPath does not change texts; a step with run_python does",
+        "steps: [{id: a, tool: run_command, args: {command: ls}},"
+        " {id: b, tool: write_file, args: {path: x, content: '{{a.stdout | upper}}'}}]\n", code=0,
+        where="line 1, step 'b', args.content",
+    ),
+    "a function as a filter": Mistake(
+        "check FILE", "'{{a.stdout | length}}': a function is called with the value before it: | length(@)",
+        "steps: [{id: a, tool: run_command, args: {command: ls}},"
+        " {id: b, tool: write_file, args: {path: x, content: '{{a.stdout | length}}'}}]\n", code=0,
+    ),
+    "a filter on a value that may be anything": Mistake(
+        "check FILE", "'{{a.body | join}}': a function is called with the value before it: | join(', ', @)",
+        "steps: [{id: a, tool: http_request, args: {url: 'https://a.b/c'}},"
+        " {id: b, tool: write_file, args: {path: x, content: '{{a.body | join}}'}}]\n", code=0,
+    ),
+    "a filter with an argument": Mistake(
+        "check FILE", "there is no function 'default'; what stands in for a missing value is behind ||, as in STEP",
+        f"steps: [{LOOK}, {{id: b, tool: write_file, args: {{path: x, content: \"{{{{look | default('x')}}}}\"}}}}]\n",
+        where="step 'b', args.content",
+    ),
+    "a sum in a reference": Mistake(
+        "check FILE", "JMESPath does not calculate; a step with run_python does (unexpected '+'",
+        "inputs: {n: {type: number, default: 1}}\n"
+        "steps: [{id: b, tool: write_file, args: {path: x, content: '{{inputs.n + 1}}'}}]\n",
+    ),
     "an unknown reference that lacks a brace": Mistake(
         "check FILE", "'{{stranger}' is not a reference, as it does not end in }}: add what is missing", code=0,
         file="steps: [{id: a, tool: write_file, args: {path: a, content: 'x {{stranger} y'}}]\n",
@@ -469,6 +495,18 @@ FILES: dict[str, Mistake] = {
     "a tool that is nearly one": Mistake("tools readfile", "there is no tool 'readfile'; did you mean 'read_file'?"),
     "the ending of a file": Mistake("check plan.yml", "NOT_FOUND: there is no file plan.yml"),
     "an input without its value": Mistake("run FILE --input n", "BAD_INPUT: --input 'n' is not NAME=VALUE"),
+    "a step as broken JSON": Mistake(
+        'add p {"id":', "is JSON, and not a file; save it in one, or pass `-` and give it on standard input",
+        where="""'{"id":'""",
+    ),
+    "a step as an option": Mistake(
+        "add p --step x", "STEP.json is an argument: `plan add ID STEP.json`; name a file with the step, as JSON or"
+    ),
+    "a step that may be left out as an option": Mistake(
+        "logs p --step x", "No such option: --step; STEP is an argument: `plan logs ID STEP`; name a step"
+    ),
+    "a plan as an option": Mistake("show --plan p", "--plan; ID is an argument: `plan show ID STEP`; name a plan;"),
+    "merging as a command": Mistake("merge p look", "'merge': the tool `merge_worktrees`, as a step, merges worktrees"),
     "a missing file": Mistake("check missing.yaml", "NOT_FOUND: there is no file missing.yaml in"),
     "a directory": Mistake("check .", "NOT_REGULAR: . is a directory; pass a plan file in it"),
     "an option that there is not": Mistake("check FILE --jsn", "BAD_USAGE: No such option: --jsn"),

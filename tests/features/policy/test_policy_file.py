@@ -14,8 +14,8 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
 from plansurvive.features.policy.policy_file import policy_of, read
-from plansurvive.features.policy.toml_lines import Lines
 from plansurvive.runtime.settings import SettingError, Settings
+from plansurvive.runtime.toml_lines import Lines
 from tests.client.cli.command import plan
 
 NOW = datetime(2026, 11, 28, tzinfo=UTC)

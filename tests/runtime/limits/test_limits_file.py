@@ -93,7 +93,10 @@ def test_without_a_file_there_are_no_limits_unless_one_is_named(tmp_path: Path) 
         ("[tools.x]\nrate = '1/second'\nkey = 'host(args.url'\n", "tools.x.key: write which argument"),
         ("[tools.x]\nrate = '1/second'\nkey = 'args.a[0]'\n", "tools.x.key: write which argument"),
         ("[tools.'a b']\nrate = '1/second'\n", "tools.a b: "),
-        ("tools = 3\n", "tools: "),
+        ("tools = 3\n", 'line 1, tools: should be a table: `[tools.http_request]`, and below it `rate = "60/minute"`'),
+        ("\n[tools]\nx = '5/second'\n", "line 3, tools.x: should be a table: `[tools.http_request]`, and below it"),
+        ("[[queues]]\nname = 'x'\n", "line 1, queues: should be a table: `[queues.gpu]`, and below it `concurrency"),
+        ("llm = 5\n", 'line 1, llm: should be a table: `[llm]`, and below it `requests = "60/minute"`'),
     ],
 )  # fmt: skip
 def test_a_mistake_is_told_with_its_place_and_what_to_do(tmp_path: Path, text: str, part: str) -> None:

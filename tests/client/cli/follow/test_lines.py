@@ -9,6 +9,8 @@ from plansurvive.client.cli.follow.big_plan_lines import Digest
 from plansurvive.client.cli.follow.lines import Lines
 from plansurvive.client.runs import BriefView, EventView
 from plansurvive.plans.views.models.card import Card
+from plansurvive.plans.views.queries import BRIEF, QUERIES
+from tests.plans.flow.player import Player, failing, note, plan
 
 STEP = {"id": "remove", "tool": "delete_file", "description": "Remove it", "args": {"path": "x"}}
 VIEW = BriefView.read({"id": "p", "status": "running", "steps": [STEP]})
@@ -156,3 +158,17 @@ async def test_an_approval_is_told_with_the_change_to_the_file() -> None:
         rows += lines.of(event)
     assert looked == ["remove"]
     assert [row.rpartition("│ ")[2] for row in rows if "old" in row or "+new" in row] == ["-old", "+new"]
+
+
+def test_what_undoes_a_step_is_called_by_its_tool_and_not_a_block() -> None:
+    one = note("one", 1) | {"undo": {"tool": "delete_file", "args": {"path": "x"}, "requiresApproval": False}}
+    two = note("two", 1, "one") | {"undo": {"steps": [note("back", 1)]}}
+    player = Player(plan(one, two, note("bad", 1, "two"), rollback=True), failing("BROKEN", "bad"))
+    lines = Lines("p", BriefView.read(QUERIES["plan"](player.run, [BRIEF])))
+    rows = []
+    for event in map(EventView.read, QUERIES["events"](player.play().run, [{"since": 0, "limit": 1_000}])):
+        assert lines.knows(event)
+        rows += [row[10:] for row in lines.of(event)]
+    assert [row.split(" · ")[0] for row in rows if row.startswith("▸") and "undo" in row] == [
+        "▸ two.undo  block", "▸ two.undo.back  note", "▸ one.undo  delete_file",
+    ]  # fmt: skip
