@@ -199,8 +199,9 @@ async def unanswered(client: Client, plan: str, patience: float) -> PlanError:
     late = f"plan '{plan_id(plan)}' did not answer within {patience:g} s"
     attempt = description.raw_description.pending_workflow_task.attempt
     if attempt > 1:
-        why = f"its workflow task failed and is at attempt {attempt}; the worker's log and Temporal's UI show the error"
-        return NoWorker(f"{late}: {why}", STUCK)
+        why = f"its workflow task failed or took too long, and is at attempt {attempt}"
+        what = "if the machine is not just busy, the worker's log and Temporal's UI show the error"
+        return NoWorker(f"{late}: {why}; {what}", STUCK)
     from plansurvive.plans.views.next_actions import worker_command  # imports views, which most commands do without
 
     return NoWorker(

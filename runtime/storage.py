@@ -208,9 +208,9 @@ class TolerantConverter(DataConverter):
 
     async def _external_store_payload_sequence(self, payloads: Sequence[Payload]) -> list[Payload]:
         """Store the long ones; not the Run that the record of an ended plan is made of, in the same process."""
-        if all(STAYS in each.metadata for each in payloads):
-            return list(payloads)
-        return await super()._external_store_payload_sequence(payloads)
+        leaving = [each for each in payloads if STAYS not in each.metadata]
+        stored = iter(await super()._external_store_payload_sequence(leaving) if leaving else ())
+        return [each if STAYS in each.metadata else next(stored) for each in payloads]
 
     async def _decode_reference_payload_sequence(self, payloads: Sequence[Payload]) -> list[Payload]:
         if _are_inline(payloads):

@@ -158,7 +158,7 @@ class Heartbeat:
 
     def _lost(self, began: datetime, duration: float = 0.0, line: Any = "", logs: Any = None) -> Attempt:
         progress = f"; its last progress was: {line}" if isinstance(line, str) and line else ""
-        text = _short(f"its worker died or was stopped{progress}")
+        text = _short(f"its worker died, was stopped or too busy to report{progress}")
         found = logs_of(logs)
         return Attempt(number=self.errors + 1, began=began, duration=duration, code=WORKER_LOST, error=text, logs=found)
 

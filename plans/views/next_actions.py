@@ -11,7 +11,7 @@ from typing import NamedTuple
 from plansurvive.plans.flow.ids import is_pattern, pattern_of, template_of
 from plansurvive.plans.in_views import NO_VIEWS, ViewSet
 from plansurvive.plans.model.identities import AGENT_PREFIX
-from plansurvive.plans.run import ENDED, PlanStatus
+from plansurvive.plans.run import ENDED, PlanStatus, Status
 from plansurvive.plans.text.safe_text import line, quoted
 from plansurvive.plans.usage import OVERRUN_CODE
 from plansurvive.plans.views.models.card import command
@@ -83,10 +83,11 @@ def _asked(summary: Summary, name: str, views: ViewSet) -> list[NextAction]:
         count = f"the {len(people)} decisions that it awaits" if len(people) > 1 else "what it asks, in full"
         found.append(NextAction(f"plan pending {name}", f"shows {count}"))
     alike: dict[tuple[str, str, str], list[str]] = {}
+    digests = {(each.plan_id, each.step_id): each.digest for each in people}
     for each in people:
         alike.setdefault((each.plan_id, pattern_of(each.step_id), each.kind), []).append(each.step_id)
     for (plan, pattern, kind), steps in list(alike.items())[:LISTED]:
-        found.append(_decision(line(plan), steps[0], kind, views))
+        found.append(_decision(line(plan), steps[0], kind, views, digests.get((plan, steps[0]), "")))
         if len(steps) > 1 and kind == "approval" and is_pattern(pattern):
             sentence = f"approves all {len(steps)} items that ask now"
             found.append(NextAction(f"plan approve {line(plan)} {quoted(pattern)}", sentence))
@@ -96,13 +97,13 @@ def _asked(summary: Summary, name: str, views: ViewSet) -> list[NextAction]:
     return found
 
 
-def _decision(plan: str, step: str, kind: str, views: ViewSet) -> NextAction:
+def _decision(plan: str, step: str, kind: str, views: ViewSet, digest: str) -> NextAction:
     what = line(step)
     if kind == "answer":
         return NextAction(command(plan, step, kind), f"answers the question of {what}")
     approves = views.proposals[kind].approving if kind in views.proposals else "approves"
     sentence = f"{approves} {what}; `plan deny` with --comment WHY denies"
-    return NextAction(command(plan, step, kind), sentence)
+    return NextAction(command(plan, step, kind, digest), sentence)
 
 
 def _ended(summary: Summary, name: str) -> list[NextAction]:
@@ -133,9 +134,11 @@ def _ended(summary: Summary, name: str) -> list[NextAction]:
         return found
     undecided = [word for word, steps in (("denied", summary.denied), ("not answered", summary.unanswered)) if steps]
     again = f" and asks again about what was {' or '.join(undecided)}" if undecided else ""
-    found.append(NextAction(f"plan resume {name}", f"runs what is not done{again}; keeps the rest"))
+    undone = [each.step_id for each in summary.undone if each.status is Status.COMPLETED]
+    done = "what is not done, or was undone" if undone else "what is not done"
+    found.append(NextAction(f"plan resume {name}", f"runs {done}{again}; keeps the rest"))
     if first is not None and not is_agent:
         outer = template_of(first.step_id).partition(".")[0]
-        what = f"runs '{line(outer)}' and what depends on it again"
+        what = f"runs '{line(outer)}' and what depends on it again{', and what was undone' if undone else ''}"
         found.append(NextAction(f"plan rerun {name} --from {quoted(outer)}", what))
     return found

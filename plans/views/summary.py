@@ -14,7 +14,7 @@ from pydantic import Field
 
 from plansurvive.plans.children.asked import asked_below
 from plansurvive.plans.definition.scopes import FINALLY
-from plansurvive.plans.execution.approvals import DENIED
+from plansurvive.plans.execution.approvals import DENIED, is_changed
 from plansurvive.plans.flow.ids import around
 from plansurvive.plans.model import Step, Value
 from plansurvive.plans.run import ENDED, PlanStatus, Run, Status, StepState
@@ -76,6 +76,9 @@ class AskedStep(Value):
     kind: str = Field(description="approval, recovery, budget, answer, event.")
     event: str = Field(default="", description="Name of the event.")
     since: datetime | None = Field(default=None, description="Since when, as far as known.")
+    digest: str = Field(
+        default="", description="Of its call, if that was edited: an approval has to say that it is about this one."
+    )
 
 
 class Outdated(Value):
@@ -250,7 +253,8 @@ def _asks(run: Run) -> Iterator[AskedStep]:
         if state.awaiting in ASKING:
             kind = next(iter(state.proposal or {}), state.awaiting)
             since = (state.proposal or {}).get("since") or state.changes[-1].time
-            yield AskedStep(plan_id=name, step_id=step_id, kind=kind, since=since)
+            digest = state.digest if kind == "approval" and is_changed(run, step_id) else ""
+            yield AskedStep(plan_id=name, step_id=step_id, kind=kind, since=since, digest=digest)
         elif (state.awaiting or (state.parts and state.status is Status.RUNNING)) and (
             event := _event(run, step_id)
         ) is not None:

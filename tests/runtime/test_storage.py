@@ -95,6 +95,9 @@ async def test_what_never_leaves_the_worker_is_not_stored(directory: LocalDirect
     stays, leaves = await data.encode([of_json(text, stays=True)]), await data.encode([of_json(text)])
     assert (stays[0].data.decode(), len(leaves[0].data) < 500) == (text, True)
     assert await data.decode([*stays, *leaves]) == ["y" * 2_000] * 2
+    mixed = await data.encode([of_json(text), of_json(text, stays=True), None, of_json(text)])
+    assert [len(each.data) for each in mixed] == [len(leaves[0].data), len(text), 0, len(leaves[0].data)]
+    assert await data.decode(mixed) == ["y" * 2_000, "y" * 2_000, None, "y" * 2_000]
 
 
 async def test_values_of_steps_are_kept_by_the_same_driver(directory: LocalDirectory) -> None:

@@ -6,11 +6,12 @@ from typing import Any
 
 import pytest
 
+from plansurvive.plans.execution import approvals
 from plansurvive.plans.in_views import InViews, ViewSet
 from plansurvive.plans.proposals import Proposal
 from plansurvive.plans.run import PlanStatus
 from plansurvive.plans.views.next_actions import next_actions
-from plansurvive.plans.views.summary import AskedStep, Denial, Failure, Outdated, Summary, summary_of
+from plansurvive.plans.views.summary import AskedStep, Denial, Failure, Outdated, Summary, UndoneStep, summary_of
 from tests.plans.building import NOW, begun, failed, later, step
 
 FAILED = [Failure(step_id="build", code="TOOL_FAILED", error="exit code 1")]
@@ -19,8 +20,8 @@ BUDGET = [Failure(step_id="draft", code="LLM_BUDGET")]
 DENIED = [Denial(step_id="deploy", by="ann")]
 
 
-def asks(kind: str, step_id: str = "deploy", plan: str = "p", event: str = "") -> AskedStep:
-    return AskedStep(plan_id=plan, step_id=step_id, kind=kind, event=event)
+def asks(kind: str, step_id: str = "deploy", plan: str = "p", event: str = "", digest: str = "") -> AskedStep:
+    return AskedStep(plan_id=plan, step_id=step_id, kind=kind, event=event, digest=digest)
 
 
 LOGS, RESUME = "plan logs p build", "plan resume p"
@@ -52,6 +53,10 @@ TABLE: dict[str, tuple[dict[str, Any], list[str]]] = {
         ["plan unpause p", "plan pending p", "plan approve p deploy"],
     ),
     "an approval": ({"status": "running", "asks": [asks("approval")]}, ["plan pending p", "plan approve p deploy"]),
+    "an approval of a call that was edited": (
+        {"status": "running", "asks": [asks("approval", digest="ab12")]},
+        ["plan pending p", "plan approve p deploy --digest ab12"],
+    ),
     "approvals of items": (
         {"status": "running", "asks": [asks("approval", "resize[a]"), asks("approval", "resize[b]")]},
         ["plan pending p", "plan approve p 'resize[a]'", "plan approve p 'resize[*]'"],
@@ -133,6 +138,24 @@ def test_no_status_is_forgotten() -> None:
 def test_a_denial_says_that_it_will_be_asked_again() -> None:
     (found,) = next_actions(Summary(plan_id="p", status=PlanStatus.PARTIAL, denied=DENIED))
     assert "asks again about what was denied" in found.sentence
+
+
+def test_what_was_undone_is_run_again() -> None:
+    undone = [UndoneStep(step_id="upload", status="completed")]
+    summary = Summary(plan_id="p", status=PlanStatus.PARTIAL, failed=FAILED, undone=undone)
+    resume, rerun = next_actions(summary)[1:]
+    assert resume.sentence == "runs what is not done, or was undone; keeps the rest"
+    assert rerun.sentence == "runs 'build' and what depends on it again, and what was undone"
+
+
+def test_an_approval_of_an_edited_call_says_which_it_is_about() -> None:
+    schedule = begun(step("a"), step("b"))
+    for name in ("a", "b"):
+        schedule.ask(name, later(1))
+        approvals.ask(schedule.run, name, {}, name * 64)
+    schedule.run.edited["b"] = approvals.CALL
+    commands = [each.command for each in next_actions(summary_of(schedule.run))]
+    assert commands == ["plan pending p", "plan approve p a", f"plan approve p b --digest {'b' * 64}"]
 
 
 def test_what_is_proposed_is_said_in_the_words_of_its_feature() -> None:
