@@ -55,7 +55,7 @@ def out_of_reach(plan: Plan, tools: Mapping[str, ToolSpec], workspace: Path) -> 
     """
     calls = [call for path, step in walk(plan) for call in calls_of(step, path[: -len(step.id)])]
     spelt = [str(workspace.absolute()), str(workspace.resolve())]
-    return [*absolute_paths(calls, spelt, "warning"), *closed_addresses(calls, tools)]
+    return [*absolute_paths(calls, spelt, "warning"), *closed_addresses(calls, tools, plan.inputs)]
 
 
 def asking_in(

@@ -13,7 +13,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from ipaddress import ip_address
 
 from plansurvive.plans.definition.scopes import CallOf
-from plansurvive.plans.model import Problem, ToolSpec
+from plansurvive.plans.model import Input, Problem, ToolSpec
 from plansurvive.plans.model.receivers import receives
 
 CODE = "PATH_OUTSIDE"
@@ -32,6 +32,7 @@ PATHS: Mapping[str, str] = {
 FOREIGN = re.compile(r"^([A-Za-z]:[\\/]|\\\\|~(/|$)|~\w+/|[A-Za-z][A-Za-z0-9+.-]*://)")
 """Drive letters, UNC names, home directories and URLs: meant as places outside, even where they are valid names."""
 _URL = re.compile(r"https?://[^/?#]", re.IGNORECASE)
+_INPUT = re.compile(r"\{\{\s*inputs\.([\w-]+)\s*\}\}|^\$inputs\.([\w-]+)$")
 _HOST = re.compile(r"https?://(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+)(?=[:/?#]|$)", re.IGNORECASE)
 
 
@@ -64,12 +65,22 @@ def absolute_paths(calls: Iterable[CallOf], workspaces: Collection[str], severit
         yield call.problem(CODE, f"args.{name}", text).model_copy(update={"severity": severity})
 
 
-def closed_addresses(calls: Iterable[CallOf], tools: Mapping[str, ToolSpec]) -> Iterator[Problem]:
-    """Warnings about URLs of this machine and of private networks that the worker's settings do not open."""
+def closed_addresses(
+    calls: Iterable[CallOf], tools: Mapping[str, ToolSpec], inputs: Mapping[str, Input]
+) -> Iterator[Problem]:
+    """Warnings about URLs of this machine and of private networks that the worker's settings do not open.
+
+    Of `inputs`, the plan's own, the defaults count: a plan that is tried at home often has its server there.
+    """
     spec = tools.get("http_request")
+
+    def default_of(match: re.Match[str]) -> str:
+        declared = inputs.get(match[1] or match[2])
+        return str(declared.default) if declared is not None and declared.default is not None else match[0]
+
     for call in calls:
         url = call.args.get("url") if call.tool == "http_request" else None
-        if spec is None or not isinstance(url, str) or not (found := _HOST.match(url)):
+        if spec is None or not isinstance(url, str) or not (found := _HOST.match(url := _INPUT.sub(default_of, url))):
             continue
         host = found[1].strip("[]").lower().removesuffix(".")
         if _is_private(host) and not receives(url, spec.receivers):

@@ -355,6 +355,11 @@ FILES: dict[str, Mistake] = {
         "check FILE", "'localhost' is not a public address: http_request refuses it unless PLANS_HTTP_ALLOW of the",
         "steps: [{id: a, tool: http_request, args: {url: 'http://localhost:8080/'}}]\n", code=0,
     ),
+    "an address of this machine as the default of an input": Mistake(
+        "check FILE", "'127.0.0.1' is not a public address: http_request refuses it unless PLANS_HTTP_ALLOW of the",
+        "inputs: {at: {type: string, default: 'http://127.0.0.1:80'}}\n"
+        "steps: [{id: a, tool: http_request, args: {url: '{{inputs.at}}/x'}}]\n", code=0,
+    ),
     "a field that a command's result does not have": Mistake(
         "check FILE", "'{{a.output}}': the value has no field 'output'; it has stdout, stderr, exitCode",
         "steps: [{id: a, tool: run_command, args: {command: ls}},"
