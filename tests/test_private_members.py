@@ -62,6 +62,10 @@ USED = {
         "as the one above, for references to external storage",
         "tests/workflows/test_undecodable.py",
     ),
+    ("runtime/storage.py", "_external_store_payload_sequence"): (
+        "as the one above, of what is stored: arguments of a local activity need not be",
+        "tests/runtime/test_storage.py",
+    ),
     ("runtime/storage.py", "_command_aware_visitor"): (
         "tells a message from the result of a command, which must never be replaced",
         "tests/workflows/test_undecodable.py",

@@ -22,6 +22,7 @@ from plansurvive.plans.activity_io import WORKER_LOST, logs_of, time_of
 from plansurvive.plans.definition.near_names import unknown_step
 from plansurvive.plans.errors import PlanError
 from plansurvive.plans.flow.ids import covers, of_call
+from plansurvive.plans.flow.progress import CANCELLED
 from plansurvive.plans.run import Status
 from plansurvive.plans.views.models.live import LiveView, live_of
 from plansurvive.plans.views.progress.logs import LoggedAttempt, LoggedStep, LogsPage
@@ -49,7 +50,7 @@ class Shown(NamedTuple):
     def is_given_up(self) -> bool:
         """Whether it failed and was not retried, though further attempts were allowed."""
         attempt = self.attempt
-        failed = attempt.code not in (None, WORKER_LOST) and attempt.delay is None
+        failed = attempt.code not in (None, WORKER_LOST, CANCELLED) and attempt.delay is None
         return failed and not self.runs and attempt.number < self.step.of
 
     @property
