@@ -207,7 +207,7 @@ class TolerantConverter(DataConverter):
             failure.application_failure_info.next_retry_delay.FromSeconds(KEY_SECONDS)
 
     async def _external_store_payload_sequence(self, payloads: Sequence[Payload]) -> list[Payload]:
-        """Store the long ones; not the Run that the record of an ended plan is made of, in the same process."""
+        """Store the long ones, but no arguments of local activities: these never leave the process."""
         leaving = [each for each in payloads if STAYS not in each.metadata]
         stored = iter(await super()._external_store_payload_sequence(leaving) if leaving else ())
         return [each if STAYS in each.metadata else next(stored) for each in payloads]

@@ -116,8 +116,9 @@ async def _decide(here: Connected, plan: str, choice: Choice, *, approved: bool)
             output.say("\n".join(["With these arguments instead:", *rows]))
     if asked is not None and choice.digest is None:
         if approved and asked.changed and choice.version is None:
-            text = "was changed since the plan was started; this is what it would do now. To approve exactly this:"
-            raise Refused(f"step '{asked.step_id}' {text} {asked.command(plan_id(plan))}", "DIGEST_REQUIRED")
+            text = "has changed since it was first asked, or since the plan was started; this is what it would do now"
+            how = f"To approve exactly this: {asked.command(plan_id(plan))}"
+            raise Refused(f"step '{asked.step_id}' {text}. {how}", "DIGEST_REQUIRED")
         choice = choice.naming(asked)
     return await (runs.approve if approved else runs.deny)(client, plan, choice)
 

@@ -134,11 +134,11 @@ def _ended(summary: Summary, name: str) -> list[NextAction]:
         return found
     undecided = [word for word, steps in (("denied", summary.denied), ("not answered", summary.unanswered)) if steps]
     again = f" and asks again about what was {' or '.join(undecided)}" if undecided else ""
-    undone = [each.step_id for each in summary.undone if each.status == Status.COMPLETED]
-    done = "what is not done, or was undone" if undone else "what is not done"
+    was_undone = any(each.status == Status.COMPLETED for each in summary.undone)
+    done = "what is not done, or was undone" if was_undone else "what is not done"
     found.append(NextAction(f"plan resume {name}", f"runs {done}{again}; keeps the rest"))
     if first is not None and not is_agent:
         outer = template_of(first.step_id).partition(".")[0]
-        what = f"runs '{line(outer)}' and what depends on it again{', and what was undone' if undone else ''}"
+        what = f"runs '{line(outer)}' and what depends on it again{', and what was undone' if was_undone else ''}"
         found.append(NextAction(f"plan rerun {name} --from {quoted(outer)}", what))
     return found
