@@ -1,7 +1,8 @@
 """What became of the signals to a plan: counted and refused by the workflow, for whoever reads its history.
 
 A signal has no answer, so the workflow numbers those that each of its runs handles, in the order of history, and keeps
-the refusals: what is not refused was accepted. The Run carries them to continue-as-new and into the record of the end,
+the refusals: what is not refused was accepted. Those between the workflows of one plan do not count
+(`workflows.feature.Message.between`). The Run carries them to continue-as-new and into the record of the end,
 where history has them; the next run counts from 0. Sentences that may quote what somebody sent are left out.
 
 Rejected: the outcome in the signal's own entry (the heads of a running plan's record would change), a marker or memo
@@ -17,8 +18,6 @@ from plansurvive.plans.model import Value
 
 KEPT = 100
 """Refusals, and decisions that became void, that a run of the workflow keeps; the oldest is dropped first."""
-UNCOUNTED = frozenset(("agent_progress", "budget_answer", "events_passed", "events_wanted", "place", "place_report"))
-"""Signals between the workflows of one plan."""
 
 
 class Refusal(Value):
@@ -46,14 +45,12 @@ class Receipts(Value, frozen=False):
     refused: list[Refusal] = Field(default_factory=list, max_length=KEPT)
     voided: list[Voided] = Field(default_factory=list, max_length=KEPT)
 
-    def arrived(self, name: str) -> None:
+    def arrived(self) -> None:
         """Count a signal that is being handled."""
-        self.count += name not in UNCOUNTED
+        self.count += 1
 
-    def refuse(self, name: str, code: str, text: str) -> None:
+    def refuse(self, code: str, text: str) -> None:
         """Note that the signal counted last is refused."""
-        if name in UNCOUNTED:
-            return
         self.refused.append(Refusal(number=self.count, code=code[:200], text=_said(code, text)))
         if len(self.refused) > KEPT:
             self.dropped = self.refused.pop(0).number

@@ -63,6 +63,12 @@ class Message:
     """Longer ones are refused."""
     early: bool = False
     """Of a signal: one that comes before the features of the run are known does not wait (`InRun.early`)."""
+    between: bool = False
+    """Of a signal: one workflow of a plan sends it to another one, as a child plan and its parent do.
+
+    It does not count among what others have sent (`plans.receipts`), and the audit record does not list it: the record
+    of its sender says what it reports.
+    """
     feature: str = ""
     method: str = ""
 
@@ -78,10 +84,12 @@ class Message:
 
 def signal(
     name: str, reads: type[Value], description: str, *,
-    signed: bool = False, max_bytes: int = MAX_BYTES, early: bool = False,
+    signed: bool = False, max_bytes: int = MAX_BYTES, early: bool = False, between: bool = False,
 ) -> Callable[[Method], Method]:  # fmt: skip
     """Declares a method of an `InRun` as the handler of a signal."""
-    return Message("signal", name, description, reads, signed, max_bytes=max_bytes, early=early).handled_by
+    return Message(
+        "signal", name, description, reads, signed, max_bytes=max_bytes, early=early, between=between
+    ).handled_by
 
 
 def update(

@@ -137,7 +137,7 @@ class MessageHandlers:
             else:
                 self._collaborators.handle(message, message.method, value)
 
-        self._try(message.name, step_of(arguments), arguments, act)
+        self._try(message.name, step_of(arguments), arguments, act, between=message.between)
 
     async def updated(self, message: Message, arguments: Sequence[Any]) -> Any:
         """Take an update of a feature. Returns its answer."""
@@ -206,24 +206,29 @@ class MessageHandlers:
     def _state(self) -> dict[str, Any]:
         return queries.state(self._started().run)
 
-    def _try(self, what: str, step_id: str | None, arguments: Sequence[Any], act: Callable[[], Any]) -> None:
-        """Handle a signal; a refusal becomes a log entry."""
+    def _try(
+        self, what: str, step_id: str | None, arguments: Sequence[Any], act: Callable[[], Any], *, between: bool = False
+    ) -> None:
+        """Handle a signal; a refusal becomes a log entry. `between`: see `Message.between`."""
 
         async def later() -> None:
             await self._in_turn()
-            self._handle(what, step_id, arguments, act)
+            self._handle(what, step_id, arguments, act, between)
 
         if self._must_wait:
             self._tasks = (*(task for task in self._tasks if not task.done()), asyncio.create_task(later()))
         else:
-            self._handle(what, step_id, arguments, act)
+            self._handle(what, step_id, arguments, act, between)
 
-    def _handle(self, what: str, step_id: str | None, arguments: Sequence[Any], act: Callable[[], Any]) -> None:
+    def _handle(
+        self, what: str, step_id: str | None, arguments: Sequence[Any], act: Callable[[], Any], between: bool
+    ) -> None:
         if self._execution is None:
             return
         run = self._execution.run
         self._signals += 1
-        run.receipts.arrived(what)
+        if not between:
+            run.receipts.arrived()
         lost = undecodable(arguments, f"undecodable-signal-{self._signals}")
         try:
             if lost is not None:
@@ -233,7 +238,8 @@ class MessageHandlers:
         except Refused as refusal:
             known = step_id if step_id in run.steps else None
             text = f"REFUSED:{refusal.code} {what}: {refusal.message}"
-            run.receipts.refuse(what, refusal.code, refusal.message)
+            if not between:
+                run.receipts.refuse(refusal.code, refusal.message)
             run.note(LogKind.REFUSED, text, workflow.now(), known, code=refusal.code, subject=what)
 
     @workflow.signal(description='Approve a step: {"stepId": "...", "by": "...", "comment": "...", "args": {}}')

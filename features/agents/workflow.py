@@ -309,7 +309,7 @@ class AgentWorkflow(MessageHandlers):
         def take() -> None:
             reports.answered(self._agent, read(BudgetAnswer, arguments))
 
-        self._try("budget_answer", None, arguments, take)
+        self._try("budget_answer", None, arguments, take, between=True)
 
     async def _report(self, within_turn: bool = False) -> None:
         await self._reporter.report(self._agent, list(self._started().schedule.awaiting), within_turn)

@@ -17,10 +17,6 @@ from plansurvive.plans.run.step_call import digest_of_data
 
 NAME = 200
 """Characters of names that others chose."""
-SILENT = frozenset(
-    ("agent_progress", "budget_answer", "events_passed", "events_wanted", "news", "place", "place_report")
-)
-"""Messages between the workflows of one plan: reports of what their own records say."""
 
 
 class Signed(Value):

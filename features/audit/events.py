@@ -18,10 +18,10 @@ from temporalio.api.failure.v1 import Failure
 from temporalio.api.history.v1 import HistoryEvent
 from temporalio.client import Client
 
-from plansurvive.features.audit.entries import SILENT, Act, Want, digest_of, short
+from plansurvive.features.audit.entries import Act, Want, digest_of, short
 from plansurvive.features.audit.messages import hexadecimal, keys_of, of_message, of_start
 from plansurvive.features.audit.outcomes import DECIDES, Sent
-from plansurvive.features.audit.signals import RECORDED, Signals
+from plansurvive.features.audit.signals import RECORDED, Signals, between_workflows
 from plansurvive.features.express.model import SEGMENT, CallEnd, SegmentEnd
 from plansurvive.features.policy.model import JudgedCall, Ruling, Spoken
 from plansurvive.features.signing.model import NONCE, nonce_after
@@ -197,18 +197,13 @@ class Reader:
         return {"action": "started", "client": short(found.identity), "tool": short(found.workflow_type.name)} | fields
 
     async def _signalled(self, event: HistoryEvent, found: Any) -> dict[str, Any] | None:
-        if found.signal_name in SILENT:
-            self._came(event, found.signal_name, 0)
+        if found.signal_name in between_workflows():
             return None
         fields = of_message(found.signal_name, await self._only(found.input), self._nonce, self._previous)
-        self._came(event, found.signal_name, self._count + 1, fields["action"], fields.get("step_id", ""))
+        sent = Sent(self._count + 1, fields["action"], fields.get("step_id", ""))
+        self.signals.sent.append(sent)
+        self._sent[self._run][event.event_id] = sent
         return fields | {"client": short(found.identity), "outcome": "sent"}
-
-    def _came(self, event: HistoryEvent, name: str, entry: int, action: str = "", step_id: str = "") -> None:
-        before = len(self.signals.sent)
-        self.signals.came(name, entry, action, step_id)
-        if len(self.signals.sent) > before:
-            self._sent[self._run][event.event_id] = self.signals.sent[-1]
 
     async def _accepted(self, event: HistoryEvent, found: Any) -> dict[str, Any]:
         del event

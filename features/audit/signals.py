@@ -8,22 +8,32 @@ from __future__ import annotations
 
 import json
 from datetime import datetime
+from functools import cache
 from typing import Any
 
+from plansurvive.features import sides
 from plansurvive.features.audit.entries import Act
 from plansurvive.features.audit.outcomes import DECIDES, Sent, closed, outcomes, read
-from plansurvive.plans.receipts import UNCOUNTED, Receipts
+from plansurvive.plans.receipts import Receipts
+from plansurvive.workflows.feature import messages_of
 
 RECORDED = "record_end"
 """The local activity that records the end of a plan."""
 
 
+@cache
+def between_workflows() -> frozenset[str]:
+    """The signals from one workflow of a plan to another one, which have no entries: see `Message.between`."""
+    kinds = [side.IN_RUN for side in sides("in_workflow") if side.IN_RUN]
+    return frozenset(each.name for each in messages_of(kinds) if each.between)
+
+
 class Signals:
-    """The signals of one run of a workflow after the other."""
+    """The signals of one run of a workflow after the other, without those between workflows."""
 
     def __init__(self) -> None:
         self.sent: list[Sent] = []
-        """Those of the run that is being read, in order."""
+        """Those of the run that is being read, in order. Whoever reads the history adds them."""
         self._recorded: Receipts | None = None
         self._decided = dict[str, Sent]()
         """By step, the last decision or answer that a run before this one accepted."""
@@ -32,11 +42,6 @@ class Signals:
     def are_told(self) -> bool:
         """Whether history has what became of those of the run that is being read."""
         return self._recorded is not None
-
-    def came(self, name: str, entry: int, action: str = "", step_id: str = "") -> None:
-        """A signal. `entry`: number of its entry; 0 if it has none."""
-        if name not in UNCOUNTED:
-            self.sent.append(Sent(entry, action, step_id))
 
     def decided(self, step_id: str) -> None:
         """An update has decided about a step: what becomes void later is that."""

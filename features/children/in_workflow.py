@@ -37,7 +37,7 @@ class Guest(InRun):
 
     @signal(
         "place", PlaceNews, "Sent by the plan of an agent or a child plan: leave the host, or where the files are.",
-        early=True,
+        early=True, between=True,
     )  # fmt: skip
     def place(self, message: PlaceNews) -> None:
         """Sent by the plan of an agent or a child plan that works at its host (docs/scaling.md#a-workspace-each): leave
@@ -70,7 +70,7 @@ class Children(Guest):
 
     @signal(
         "place_report", PlaceReport,
-        "Sent by children: a host that takes none of their steps, or that they have left it.",
+        "Sent by children: a host that takes none of their steps, or that they have left it.", between=True,
     )  # fmt: skip
     def place_report(self, message: PlaceReport) -> None:
         """Sent by an agent or child plan at its plan's host: no worker there takes its calls; it has left, and this is
@@ -80,7 +80,7 @@ class Children(Guest):
 
     @signal(
         "agent_progress", AgentProgress, "Sent by children: progress of the agent or plan that works on a step.",
-        max_bytes=AGENT_BYTES,
+        max_bytes=AGENT_BYTES, between=True,
     )  # fmt: skip
     def agent_progress(self, message: AgentProgress) -> None:
         """Sent by the agent of a step: its task list, progress and notes, and since its last report its finished tool
@@ -92,8 +92,9 @@ class Children(Guest):
         self._steps.received(message)
 
     @signal(
-        "budget_answer", BudgetAnswer, "Sent by the parent of a child plan: whether its next LLM request is granted."
-    )
+        "budget_answer", BudgetAnswer, "Sent by the parent of a child plan: whether its next LLM request is granted.",
+        between=True,
+    )  # fmt: skip
     def budget_answer(self, message: BudgetAnswer) -> None:
         """Sent by the plan to an agent or a child plan that asked: the LLM request of this number may be sent, or why
         it may not; `number` 0: the plan has a budget now, ask from now on.

@@ -93,7 +93,9 @@ class AnswersAndEvents(InRun):
         text = f"event '{event.name}' {'; '.join(found) or KEPT}"
         return {"number": event.number, "steps": names[:1_000], **more, "text": text}
 
-    @signal(WANTED, EventsWanted, "Sent by child plans: which events their steps wait for, and have received.")
+    @signal(
+        WANTED, EventsWanted, "Sent by child plans: which events their steps wait for, and have received.", between=True
+    )
     def events_wanted(self, message: EventsWanted) -> None:
         """Sent by the child plan of a step when one of its steps, or one below, begins to wait for events of a name, or
         waits no longer; when it ends, which events it has received. Counts only from the child plan that works on the
@@ -103,7 +105,10 @@ class AnswersAndEvents(InRun):
             self._above.changed(name)
         self._above.tell()
 
-    @signal(PASSED, EventsPassed, "Sent by the parent of a child plan: events for its steps.", max_bytes=PASSED_BYTES)
+    @signal(
+        PASSED, EventsPassed, "Sent by the parent of a child plan: events for its steps.",
+        max_bytes=PASSED_BYTES, between=True,
+    )  # fmt: skip
     def events_passed(self, message: EventsPassed) -> None:
         """Sent by the plan to the child plan of a step: its events of the names that this asked for, as if they were
         sent here. Refused where events count only signed (`UNSIGNED`), and by a plan that a person started

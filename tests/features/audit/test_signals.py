@@ -15,6 +15,7 @@ from plansurvive.features.audit import files, history
 from plansurvive.features.audit.chain import FORM, chained, head, origin
 from plansurvive.features.audit.entries import Act, Entry
 from plansurvive.features.audit.report import AuditReport, audit
+from plansurvive.features.audit.signals import between_workflows
 from plansurvive.plans.receipts import KEPT
 from plansurvive.runtime.settings import Settings
 from plansurvive.worker import build
@@ -95,6 +96,23 @@ async def test_a_running_plan_says_what_became_of_signals_before_its_record_does
     assert [each[3] for each in became(ended)] == ["refused", "refused", "accepted"]
 
 
+async def test_signals_between_workflows_are_refused_without_being_counted(
+    plans: Plans, client: Client, settings: Settings
+) -> None:
+    started = await plans.start([work("a", requiresApproval=True)])
+    await started.until_asked("a")
+    await started.approve("nowhere")
+    for name in sorted(between_workflows()):
+        await started.signal(name, {"nonsense": 1})
+    await started.signal("news", {})
+    await started.approve("a")
+    await started.ended()
+    found = await audit(client, started.id, settings)
+    assert [(each[0], *each[3:]) for each in became(found)] == [
+        ("approve", "refused", "UNKNOWN_STEP"), ("news", "refused", "UNKNOWN_SIGNAL"), ("approve", "accepted", ""),
+    ]  # fmt: skip
+
+
 async def test_a_sentence_that_may_quote_a_message_is_left_out(
     plans: Plans, client: Client, settings: Settings
 ) -> None:
@@ -154,6 +172,7 @@ async def test_an_agent_that_has_ended_is_asked_what_became_of_its_last_signals(
             await until((workspace / "ledger.txt").exists, "the call has begun")
             await agent.signal("pause", {"by": "ann"})
             await agent.signal("approve", {"stepId": "nowhere", "by": "eve"})
+            await agent.signal("budget_answer", {"nonsense": 1})
             await agent.signal("unpause", {"by": "ann"})
             (workspace / GO).touch()
             await agent.ended()
