@@ -17,6 +17,7 @@ from temporalio.service import RPCError, RPCStatusCode
 
 from plansurvive.client.ids import plan_id, workflow_id
 from plansurvive.client.rpc import memo_of, translated
+from plansurvive.client.undos import Undo, undos
 from plansurvive.plans.model import Value
 from plansurvive.plans.run import PlanStatus
 
@@ -72,6 +73,8 @@ class Listed(Value):
     """Those of the plan."""
     by: str = ""
     """Who started it; empty if that is not known."""
+    undo: Undo | None = None
+    """What `plan undo` has undone of it since; None also where nobody asked (`with_undos`)."""
 
 
 async def list_plans(
@@ -115,6 +118,13 @@ async def list_plans(
         )  # fmt: skip
         async for listed in everything:
             yield listed
+
+
+async def with_undos(client: Client, plans: Sequence[Listed]) -> list[Listed]:
+    """The plans, each with what was undone of it since its end."""
+    ended = {each.plan_id: each.ended_at for each in plans if not each.is_open and each.ended_at is not None}
+    found = await undos(client, ended) if ended else {}
+    return [each.model_copy(update={"undo": found[each.plan_id]}) if each.plan_id in found else each for each in plans]
 
 
 def _query(running: bool, agents: bool, schedule: str | None, since: datetime | None) -> str:

@@ -16,7 +16,7 @@ from plansurvive.client.cli.terminal.more_options import NONE, Given, with_more
 from plansurvive.client.cli.terminal.options import AsJson
 from plansurvive.client.cli.terminal.session import Connected
 from plansurvive.client.feature import views_of_features
-from plansurvive.client.listing import Listed, list_plans
+from plansurvive.client.listing import Listed, list_plans, with_undos
 from plansurvive.plans.errors import PlanError
 from plansurvive.plans.flow.closing_state import PHASES
 from plansurvive.plans.run import PlanStatus
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
         Standing,  # reads what a run is; a list without open plans does not need it
     )
 
-_COLUMNS = ("PLAN", "STATUS", "DONE", "STARTED", "TOOK", "DEADLINE", "AWAITS", "HOST", "TITLE")
+_COLUMNS = ("PLAN", "STATUS", "DONE", "STARTED", "TOOK", "UNDONE", "DEADLINE", "AWAITS", "HOST", "TITLE")
 SHORTEST = 10
 """Characters that a title must have room for to be shown; what is awaited gets at least twice as many."""
 _STYLES = {
@@ -82,7 +82,7 @@ def list_(
         else:
             plans = list_plans(here.client, running=running, limit=limit, schedule=schedule, statuses=statuses,
                                since=begin, kept=kept)  # fmt: skip
-            found = [each async for each in plans]
+            found = await with_undos(here.client, [each async for each in plans])
         known = await how_they_stand(here, found)
         if awaiting:
             found = [each for each in found if each.status in _BY_ITSELF or known[each.plan_id].asks][:limit]
@@ -111,7 +111,7 @@ def plans_table(
     """A table of plans. `known`: how they stand, by plan id.
 
     `width` in columns: in a narrow terminal the title is cut, then left out, then the times; what a plan awaits is cut
-    next, and an id continues on the next line. STATUS, DONE and DEADLINE are always whole.
+    next, and an id continues on the next line. STATUS, DONE, UNDONE and DEADLINE are always whole.
     """
     now = datetime.now(UTC)
     columns: dict[str, list[Text]] = {name: [] for name in _COLUMNS}
@@ -124,11 +124,12 @@ def plans_table(
         columns["DONE"].append(Text(_done(each, standing)))
         columns["STARTED"].append(Text(each.started_at.astimezone().strftime("%m-%d %H:%M")))
         columns["TOOK"].append(Text(seconds(((each.ended_at or now) - each.started_at).total_seconds())))
+        columns["UNDONE"].append(Text(_undone(each), "yellow"))
         columns["DEADLINE"].append(Text(left(until, now) if until else ""))
         columns["AWAITS"].append(Text(awaited(each, standing, now), "yellow"))
         columns["HOST"].append(Text(line(each.host or "")))
         columns["TITLE"].append(Text(line(each.title)))
-    for name in ("DEADLINE", "AWAITS", "HOST"):
+    for name in ("UNDONE", "DEADLINE", "AWAITS", "HOST"):
         if not any(columns[name]):
             del columns[name]
     table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim")
@@ -179,6 +180,14 @@ def awaited(each: Listed, standing: Standing | None, now: datetime) -> str:
     words = _WORDS | {kind: each.awaited for kind, each in views_of_features().proposals.items()}
     text = f"{words.get(first.kind, 'decision on')} {line(first.step_id)}{f' and {more} more' if more else ''}"
     return text + (f", {seconds((now - standing.since).total_seconds())}" if standing.since else "")
+
+
+def _undone(each: Listed) -> str:
+    """When a plan was undone: `11-29 12:03`; `partly 11-29 12:03` if something of it is left."""
+    if each.undo is None:
+        return ""
+    time = each.undo.at.astimezone().strftime("%m-%d %H:%M")
+    return f"partly {time}" if each.undo.left or each.undo.step else time
 
 
 def _done(each: Listed, standing: Standing | None) -> str:

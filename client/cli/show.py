@@ -24,6 +24,7 @@ from plansurvive.client.large_values import with_large_values
 from plansurvive.client.live.steps import in_words
 from plansurvive.client.plan_file import load
 from plansurvive.client.rpc import ask, describe
+from plansurvive.client.undos import Undo, undo_of
 from plansurvive.client.unserved import unserved
 from plansurvive.client.verbs import runs
 from plansurvive.client.verbs.calls import with_values
@@ -95,6 +96,8 @@ async def _linked_text(here: Connected, plan: str, full: bool) -> str:
         run = read_run(await ask(here.client, plan, "state"))
         queue = (await describe(here.client, plan)).task_queue
         rows += [f"Waiting: {each}" for each in await unserved(here.client, run.plan, queue)]
+    undo = await undo_of(here.client, plan, so_far.ended_at)
+    rows += [f"Undone: {line(undo.sentence())}"] if undo else []
     rows += [f"Resumes: {linked.resumes}"] if linked.resumes else []
     rows += [f"Resumed by: {', '.join(linked.resumed_by)}"] if linked.resumed_by else []
     later = linked.resumed_by[-1] if linked.resumed_by else ""
@@ -111,7 +114,8 @@ async def _json_view(here: Connected, plan: str, full: bool) -> dict[str, Any]:
     shown = await with_large_values(found, here.settings) if full else found
     asked = [item.model_copy(update={"unusual": item.warnings}) for item in shown.pending]
     items = [item.model_dump(mode="json", exclude_unset=True) for item in asked]
-    more = {"resumedBy": later, "live": running}
+    undo = await undo_of(here.client, plan, found.ended_at)
+    more = {"resumedBy": later, "live": running, "undo": undo.model_dump(mode="json") if undo else None}
     return shown.to_json() | {"pending": items} | {name: each for name, each in more.items() if each}
 
 
@@ -147,13 +151,18 @@ def summary(
     as_json: AsJson = False,
 ) -> None:
     """Show how a plan ended, or its current state."""
-    found = session.look(plan, "summary", lambda here: runs.summary(here.client, plan))
+    found, undo = session.look(plan, "summary", lambda here: _ended(here, plan))
     if as_json:
-        output.show_json(found.to_json())
+        output.show_json(found.to_json() | ({"undo": undo.model_dump(mode="json")} if undo else {}))
     elif markdown:
         output.show(summary_markdown(found))
     else:
-        show_summary(found)
+        show_summary(found, undo=undo)
+
+
+async def _ended(here: Connected, plan: str) -> tuple[Summary, Undo | None]:
+    found = await runs.summary(here.client, plan)
+    return found, await undo_of(here.client, plan, found.ended_at)
 
 
 def graph(

@@ -36,6 +36,7 @@ from plansurvive.client.feature import read_run
 from plansurvive.client.ids import plan_id
 from plansurvive.client.rpc import RPC_TIMEOUT, ask, describe, translated
 from plansurvive.client.undone import undo_plans
+from plansurvive.client.undos import MAX_STEP, STEP, undo_workflow
 from plansurvive.client.verbs.continuing import unwaived
 from plansurvive.client.verbs.resume import links
 from plansurvive.client.verbs.start import Started, start_run
@@ -95,7 +96,7 @@ async def undo(
     if not dry_run:
         await _ended(client, plan)
     request = ChangesRequest(plan_id=plan_id(plan), step_id=step_id, undo=True, dry_run=dry_run, partly=partly)
-    return await _answer(client, plan, request, f"undo-{plan_id(plan)}")
+    return await _answer(client, plan, request, undo_workflow(plan))
 
 
 async def compensations(client: Client, plan: str, step_id: str | None = None) -> list[UndoCall]:
@@ -282,6 +283,7 @@ async def _answer(client: Client, plan: str, request: ChangesRequest, workflow_i
             id_reuse_policy=WorkflowIDReusePolicy.ALLOW_DUPLICATE,
             execution_timeout=CEILING,
             rpc_timeout=RPC_TIMEOUT,
+            memo={STEP: request.step_id[:MAX_STEP]} if request.undo and request.step_id else None,
             static_summary=f"{'undo' if request.undo else 'files'} of plan {request.plan_id}"[:200],
         )
         result: dict[str, Any] = await handle.result()

@@ -21,6 +21,8 @@ from plansurvive.plans.run.undone import to_undo, undo_of, undone_steps
 from plansurvive.plans.step_state import StepState
 
 SUFFIX = "-undo"
+UNDOES = "undoes plan"
+"""What the entry in the log begins with that its own events follow; those before are of the plan that it undoes."""
 MAX_UNDOS = 100
 """Maximum number of plans that undo one plan."""
 
@@ -115,7 +117,7 @@ def undoing(run: Run, new_id: str, now: datetime, *, step_id: str | None = None,
     new.steps = {name: _over(state, of, now) for name, state in new.steps.items() if name not in closed}
     new.opened = {name: opened for name, opened in new.opened.items() if name in new.steps}
     new.closing = Closing(phase="rollback", ends=PlanStatus.COMPLETED.value, order=order, before=before, of=of)
-    new.note(LogKind.CLOSING, f"undoes plan '{of}': {len(order)} to undo, the last completed first", now)
+    new.note(LogKind.CLOSING, f"{UNDOES} '{of}': {len(order)} to undo, the last completed first", now)
     return new
 
 

@@ -23,6 +23,7 @@ from plansurvive.client.feature import views_of_features
 from plansurvive.client.ids import plan_id
 from plansurvive.client.page.pages import done
 from plansurvive.client.runs import BriefView, Summary
+from plansurvive.client.undos import Undo, undo_of
 from plansurvive.client.verbs.pending import Pending, number_in, of_plan
 from plansurvive.client.watchers.stream import EVERY, KEEP, json_message, message, streamed
 from plansurvive.client.watchers.watcher import PATIENCE, Watcher, updates
@@ -49,6 +50,8 @@ class End(NamedTuple):
     """The latest run that resumed it."""
     problems: Sequence[Problem] = ()
     """Why its workers refused it."""
+    undo: Undo | None = None
+    """What was undone of it since."""
 
 
 class Shown:
@@ -164,14 +167,14 @@ def _listed(request: Request, watcher: Watcher, view: BriefView) -> dict[str, An
 
 
 def _of_head(watcher: Watcher, view: BriefView, end: End) -> dict[str, Any]:
-    summary, resumed_by, problems = end
+    summary, resumed_by, problems, undo = end
     status = PlanStatus.CANCELLED if watcher.is_terminated and view.status not in ENDED else view.status
     return {
         "plan": view.id or plan_id(watcher.plan), "view": view, "plan_status": status.value, "done": done_of(view),
         "waits": _waits(view.steps), "trouble": watcher.trouble,
         "waiting": number_in(view), "summary": summary, "why_failed": why_failed,
         "next_actions": next_actions(summary, resumed_by=resumed_by, views=views_of_features()) if summary else [],
-        "resumed_by": resumed_by, "problems": problems, "has_ended": watcher.has_ended,
+        "resumed_by": resumed_by, "undo": undo, "problems": problems, "has_ended": watcher.has_ended,
         "key_of": key_of, "is_terminated": watcher.is_terminated,
     }  # fmt: skip
 
@@ -199,7 +202,8 @@ async def _end(request: Request, watcher: Watcher) -> End:
     client = await service_of(request).client()
     summary, links = await asyncio.gather(runs.summary(client, watcher.plan), runs.links(client, watcher.plan))
     problems = (await watcher.whole()).problems if summary.problems else []
-    return End(summary, (links.resumed_by or [""])[-1], problems)
+    undo = await undo_of(client, watcher.plan, summary.ended_at)
+    return End(summary, (links.resumed_by or [""])[-1], problems, undo)
 
 
 def _head(request: Request, watcher: Watcher, end: End) -> str:

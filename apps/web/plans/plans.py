@@ -15,7 +15,7 @@ from plansurvive.apps.web.common.rendering import page
 from plansurvive.apps.web.common.service import own_decisions, service_of
 from plansurvive.client.access import person_of
 from plansurvive.client.children.naming import parts
-from plansurvive.client.listing import Listed, list_plans
+from plansurvive.client.listing import Listed, list_plans, with_undos
 from plansurvive.client.overview.standing import Standing
 from plansurvive.plans.flow.closing_state import PHASES
 from plansurvive.plans.flow.ids import pattern_of
@@ -156,7 +156,7 @@ async def _found(client: Client, wanted: Filter) -> Found:
             if len(kept) > before + ON_A_PAGE:
                 break
     shown = kept[before : before + ON_A_PAGE]
-    return Found(shown, len(kept) > before + ON_A_PAGE, looked_at)
+    return Found(await with_undos(client, shown), len(kept) > before + ON_A_PAGE, looked_at)
 
 
 routes = [Route("/", index), Route("/inbox/count", inbox_count)]

@@ -20,12 +20,15 @@ from plansurvive.client.feature import views_of_features
 from plansurvive.client.ids import plan_id
 from plansurvive.client.live.marks import MARKS
 from plansurvive.client.rpc import describe, has_ended
+from plansurvive.client.undos import Undo
 from plansurvive.client.verbs import runs
 from plansurvive.client.verbs.runs import Summary
 from plansurvive.plans.errors import PlanError
+from plansurvive.plans.execution.undo_run import UNDOES
 from plansurvive.plans.log import LogKind
 from plansurvive.plans.text.lengths import seconds
 from plansurvive.plans.text.safe_text import line
+from plansurvive.plans.views.models.records import EntryView
 from plansurvive.plans.views.next_actions import next_actions
 from plansurvive.plans.views.summary import why_denied, why_failed
 
@@ -57,8 +60,8 @@ async def follow(here: Connected, plan: str, *, as_json: bool, rows: Callable[[s
     return await runs.wait(here.client, plan)
 
 
-def show_summary(summary: Summary, console: SafeConsole | None = None) -> None:
-    """Print the summary of a plan, on standard output unless another console is given."""
+def show_summary(summary: Summary, console: SafeConsole | None = None, *, undo: Undo | None = None) -> None:
+    """Print the summary of a plan, on standard output or another console, with what was undone of it since."""
     sign, style = _STYLE.get(summary.status.value, ("!", "yellow"))
     done = sum(summary.counts.get(status, 0) for status in ("completed", "skipped"))
     total = summary.counts.get("total", 0)
@@ -78,6 +81,7 @@ def show_summary(summary: Summary, console: SafeConsole | None = None) -> None:
         for each in summary.undone[:SHOWN]
     ]
     rows += [Text.assemble(("  failed   ", "red"), f"{each.step_id}: {line(each.error)}") for each in summary.closing]
+    rows += [Text.assemble(("  undone   ", "yellow"), line(undo.sentence()))] if undo else []
     files = ", ".join(map(line, summary.files_written[:20]))
     more = len(summary.files_written) - 20
     rows += [Text.assemble(("  files    ", "dim"), files + (f", and {more} more" if more > 0 else ""))] if files else []
@@ -113,14 +117,20 @@ def exit_code(summary: Summary) -> int:
     return UNANSWERED if summary.lacks_answers_alone else ENDED_OTHERWISE
 
 
+def _begins(entry: EntryView) -> bool:
+    """Whether the run's own events begin with this entry."""
+    undoes = entry.kind == LogKind.CLOSING and entry.text.startswith(UNDOES)
+    return undoes or entry.kind == LogKind.RESUMES
+
+
 async def _print_lines(here: Connected, plan: str, rows: Callable[[str], None]) -> None:
     view = await runs.brief(here.client, plan, say)
     lines = Digest(plan_id(plan), view)
     for event in past(view) if lines.is_big else []:
         for row in lines.of(event):
             rows(row)
-    # A resumed plan has events from the run before it.
-    begun = max((entry.seq - 1 for entry in view.log if entry.kind == LogKind.RESUMES), default=0)
+    # A plan that resumes or undoes another one has the events of that one.
+    begun = max((entry.seq - 1 for entry in view.log if _begins(entry)), default=0)
     since = view.seq if lines.is_big else begun
     queue = (await describe(here.client, plan)).task_queue
     async for event in runs.watch(here.client, plan, since=since, say=say, live=True):

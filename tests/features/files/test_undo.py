@@ -119,3 +119,40 @@ async def test_a_second_cancellation_ends_a_plan_that_rolls_back(
 
 async def _steps(client: Client, name: str) -> Any:
     return (await runs.show(client, name)).steps
+
+
+async def test_a_plan_that_was_undone_says_so_in_every_view(ended: str, environ: Environ, workspace: Path) -> None:
+    async def listed() -> str:
+        return next(row for row in (await plan(environ, "list")).out.splitlines() if row.startswith(f"{ended} "))
+
+    before = await listed()
+    (workspace / "c.txt").write_text("changed since")
+    assert (await plan(environ, "undo", ended, "--yes")).code == 1  # c.txt: nothing was undone
+    assert "Undone" not in (await plan(environ, "show", ended)).out
+    assert (await plan(environ, "undo", ended, "--yes", "--partly")).code == 1
+    words = f"2 of 3 files, the `undo` of steps in plan {ended}-undo"
+    assert f", {words}\n" in (await plan(environ, "show", ended)).out
+    assert [row.split()[0] for row in (await plan(environ, "summary", ended)).out.splitlines() if words in row] == [
+        "undone"
+    ]
+    for command in ("show", "summary"):
+        undo = (await plan(environ, command, ended, "--json")).json["undo"]
+        assert (undo["files"], undo["left"], undo["plan"], undo["step"]) == (2, 1, f"{ended}-undo", "")
+    assert "partly" not in before
+    assert "partly" in await listed()
+    (workspace / "c.txt").write_text("c")
+    assert (await plan(environ, "undo", ended)).code == 0
+    undo = (await plan(environ, "show", ended, "--json")).json["undo"]
+    assert (undo["files"], undo["left"]) == (3, 0)
+
+
+async def test_the_mark_of_an_undo_names_the_step_that_alone_was_undone(ended: str, environ: Environ) -> None:
+    assert (await plan(environ, "undo", ended, "c")).code == 0
+    assert ", only step c, 1 of 1 file\n" in (await plan(environ, "show", ended)).out
+
+
+async def test_an_undo_shows_only_what_it_does_itself(ended: str, environ: Environ) -> None:
+    rows = (await plan(environ, "undo", ended, "--yes")).out.splitlines()
+    assert rows[0] == f"plan {ended}-undo"
+    assert f"undoes plan '{ended}'" in rows[1]
+    assert {row.split()[2] for row in rows if "▸" in row} == {"a.undo", "b.undo"}

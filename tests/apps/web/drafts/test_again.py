@@ -52,6 +52,8 @@ async def test_an_undo_is_shown_before_it_is_done(visitor: Visitor, start: Start
     text = await visitor.post(f"/plans/{plan}/undo", {"step": ""})
     assert "Undone" in text
     assert not (workspace / "a.txt").exists()
+    assert "1 of 1 file</p>" in await visitor.get(f"/plans/{plan}")
+    assert "undone" in await visitor.get("/")
     assert "Nothing to undo" in await visitor.get(f"/plans/{plan}/undo")
 
 
