@@ -40,6 +40,7 @@ from plansurvive.plans.activity_io import Call, Note, Return
 from plansurvive.plans.definition.arguments import argument_problems
 from plansurvive.plans.errors import ToolError
 from plansurvive.plans.large_value import LargeValue
+from plansurvive.plans.model.tool_spec import needs_approval
 from plansurvive.runtime.errors import KeyMissing
 from plansurvive.runtime.value_store import ValueStore
 
@@ -216,7 +217,7 @@ def _checked(tool: Tool, args: dict[str, Any], call: Call, context: ToolContext,
     if problems:
         raise ToolError("INVALID_ARGS", f"Invalid args for {tool.spec.name}: {'; '.join(problems)}")
     if tool.spec.asks_by_default(args) and not call.approved:
-        raise ToolError("APPROVAL_REQUIRED", f"{tool.spec.name} needs a person's approval with these arguments")
+        raise ToolError("APPROVAL_REQUIRED", needs_approval(tool.spec.name))
     return keywords
 
 

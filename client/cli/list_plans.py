@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Annotated, Any
@@ -139,11 +140,25 @@ def plans_table(
         for cell in columns[name] if name in ("TITLE", "AWAITS") else []:
             cell.plain = safe(cell.plain)  # as it is shown, where a control character is longer
             if name == "AWAITS" and cell.cell_len > room:
-                cell.plain = cell.plain.rpartition(", ")[0] or cell.plain  # since when: cut, it would be another time
+                cell.plain = _cut(cell.plain, room)
             cell.truncate(room, overflow="ellipsis")
     for cells in zip(*(columns[name] for name in widths), strict=True):
         table.add_row(*cells)
     return table
+
+
+def _cut(awaited: str, room: int) -> str:
+    """What a plan awaits in less room: without since when, which would be another time if it were cut.
+
+    The number of what else it awaits stays whole: the name of the step is cut before it.
+    """
+    text = awaited.rpartition(", ")[0] or awaited
+    found = re.search(r" and \d+ more$", text)
+    if found is None or cell_len(text) <= room or room <= cell_len(found[0]) + SHORTEST:
+        return text
+    name = Text(text[: found.start()])
+    name.truncate(room - cell_len(found[0]), overflow="ellipsis")
+    return name.plain + found[0]
 
 
 def _widths(columns: Mapping[str, list[Text]], width: int) -> dict[str, int]:

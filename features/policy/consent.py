@@ -69,13 +69,13 @@ class OfRule:
         if not self.missing:
             return said
         if (more := self.needed - self.term.count) > 0:
-            said += f" ({more} more than {self.term.count}: it is not proven who started or edited it)"
+            said += f" ({self.term.count}, and {more} more as it is not proven who started or edited it)"
         said += f"; {', '.join(self.term.override[:10])} may override it" if self.term.override else ""
         if self.term.by and len(self.left) < self.missing:
             way = "start or edit it with a key of your own (`plan keys person NAME`), or name more people in the policy"
             return f"{said}; {len(self.left)} of those who may are left, which is too few: {way}"
         if self.missing == len(self.left) <= MOST_NAMED:
-            return f"{said}; {' and '.join(self.left)} must approve"
+            return f"{said}; {' and '.join(filter(None, (', '.join(self.left[:-1]), self.left[-1])))} must approve"
         among = ", ".join(self.left[:MOST_NAMED]) or "the people of the policy"
         return f"{said}; {self.missing} more of {among} must approve"
 
@@ -120,9 +120,9 @@ class Standing:
 
 
 def in_words(term: Term) -> str:
-    """Who must approve, before anybody has: `the plan itself: 2 of ann, group:release, no author`."""
+    """Who must approve, before anybody has: `the plan itself: 2 of ann, group:release; none of them an author`."""
     who = f"{term.count} of {', '.join(term.by[:10])}" if term.by else f"{term.count} of the people of the policy"
-    return f"{term.title}: {who}{', no author' if term.not_author else ''}"
+    return f"{term.title}: {who}{'; none of them an author' if term.not_author else ''}"
 
 
 def person_of(spoken: Spoken, terms: Terms) -> str:

@@ -17,6 +17,7 @@ from plansurvive.features.policy.model import JudgedCall, Judgement, Ruling, Spo
 from plansurvive.features.policy.policy_file import terms_of
 from plansurvive.features.policy.rule import Policy
 from plansurvive.plans.errors import ToolError
+from plansurvive.plans.model.tool_spec import needs_approval
 from plansurvive.plans.text.spans import in_words
 
 DENIED = "POLICY_DENIED"
@@ -67,7 +68,7 @@ class Rulings:
             verdict = Verdict("ask", (), "the plan itself says who must approve it")
         if not verdict.decide:
             asks = said is not None and said.asks and not approved
-            text = f"{call.tool} needs a person's approval with these arguments"
+            text = needs_approval(call.tool)
             return Ruling(), ToolError(ASKS, text) if asks else None
         spans = [each for each in (verdict.expires, *(each.expires for each in wants)) if each is not None]
         verdict = replace(verdict, expires=min(spans, default=None))

@@ -132,6 +132,11 @@ class ToolSpec(Parted, Value):
         return bool(self.sends) and (carries or given) and not receives(args.get("url"), self.receivers)
 
 
+def needs_approval(tool: str) -> str:
+    """With which sentence an attempt ends that may not call the tool before a person has approved it."""
+    return f"{tool} needs a person's approval with these arguments"
+
+
 def joined(tools: Mapping[str, ToolSpec], others: Mapping[str, ToolSpec]) -> dict[str, ToolSpec]:
     """The tools, and those of `others`, which take precedence. A tool of both has what features of either say of it.
 

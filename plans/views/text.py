@@ -12,6 +12,8 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence, Set
 from typing import Any
 
+from plansurvive.plans.activity_io import PastCall
+from plansurvive.plans.execution.deciding.reasons import ASKED_BY_TOOL
 from plansurvive.plans.execution.readiness import needed
 from plansurvive.plans.execution.tool_history import was_called
 from plansurvive.plans.files.changes import one_of
@@ -34,6 +36,8 @@ from plansurvive.plans.views.steps.rows import files_rows, folded, nested_rows
 
 ATTEMPTS = 5
 """Maximum number of a step's retried attempts that are listed."""
+CALL_ROWS = 40
+"""Rows of a call that `plan show` has; `plan pending` has all."""
 _NOT_BEGUN = frozenset({Status.PENDING, Status.BLOCKED, Status.READY})
 
 
@@ -109,7 +113,9 @@ def _step_rows(run: Run, step: Step, positions: Mapping[str, int], detailed: boo
     more = details.of_step(run, step) if detailed else []
     if not tools and state.status in _NOT_BEGUN:
         needs: list[Any] = sorted({positions[name] for name in needed(run, step) if name in positions})
-        needs = list(needed(run, step)) if detailed else needs
+        needs = (
+            [name for name in needed(run, step) if name in positions or name in step.depends_on] if detailed else needs
+        )
         told = f"[{', '.join(map(line, map(str, needs)))}]"
         rows = [head + (f" (depends on: {told})" if needs else "") + end]
         return rows + ([f"      Notes: {notes}"] if notes else []) + _asked(run, step, why=detailed) + more
@@ -119,17 +125,24 @@ def _step_rows(run: Run, step: Step, positions: Mapping[str, int], detailed: boo
         said = [f"      Notes: {notes}"] if notes else []
         tools_rows = _tools_inside(run, census, step.id)
         return [head + end, f"      {inside}", *said, *tools_rows, *files_rows(census, run, step.id), *more]
+    files = ", ".join(line(path) + _whose(step, state, path) for path in state.wrote)
+    nothing = "" if detailed else "-"
     return [
         head + end,
         *(f"      {each}" for each in run.views.rows(run.plan.id or "", step, state)),
-        f"      Notes: {notes or '-'}",
-        f"      Tools: {tools or '-'}",
+        *_named("Notes", notes or nothing),
+        *_named("Tools", tools or nothing),
         *_attempts(run, step, state),
-        f"      Files: {', '.join(line(path) + _whose(step, state, path) for path in state.wrote) or '-'}",
+        *_named("Files", files or nothing),
         *_long_output(run, step, state),
         *_asked(run, step, why=detailed),
         *more,
     ]
+
+
+def _named(name: str, text: str) -> list[str]:
+    """The row of a text; none if there is none."""
+    return [f"      {name}: {text}"] if text else []
 
 
 def _attempts(run: Run, step: Step, state: StepState) -> list[str]:
@@ -165,7 +178,11 @@ def _asked(run: Run, step: Step, *, why: bool = False) -> list[str]:
     what = "Question" if asked.is_question else "Call"
     if asked.characters > CALL_CHARACTERS:
         return [f"      {what}: too long to show here; all of it: plan pending {run.plan.id} {quoted(step.id)}"]
-    return [f"      {what}:", *(f"        {row}" for row in call_rows(asked, why=why))]
+    rows = call_rows(asked, why=why)
+    if why and len(rows) > CALL_ROWS:
+        more = len(rows) - CALL_ROWS
+        rows = [*rows[:CALL_ROWS], f"… {more:,} more lines; all of it: plan pending {run.plan.id} {quoted(step.id)}"]
+    return [f"      {what}:", *(f"        {row}" for row in rows)]
 
 
 def _notes(run: Run, step: Step, stands: Row) -> str:
@@ -190,9 +207,14 @@ def _in_words(counts: Mapping[str, int]) -> str:
     return ", ".join(f"{line(name)} ({count:,} call{'s' * (count != 1)})" for name, count in counts.items())
 
 
+def _only_asked(call: PastCall) -> bool:
+    """Whether it was refused before the tool was called, as a person must approve it."""
+    return call.attempt is not None and call.attempt.code == ASKED_BY_TOOL
+
+
 def _called(run: Run, step: Step, state: StepState) -> dict[str, int]:
     """How often each tool was called for the step."""
-    counts = dict(Counter(call.tool for call in state.past)) if state.past else {}
+    counts = dict(Counter(call.tool for call in state.past if not _only_asked(call))) if state.past else {}
     if was_called(state):
         counts[step.tool] = counts.get(step.tool, 0) + 1
     if state.more_past:

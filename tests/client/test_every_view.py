@@ -158,6 +158,7 @@ def agrees(run: Run) -> None:
     assert sum(numbers.values()) == len(own) + closing
     assert sum(count for name, count in numbers.items() if name.startswith("awaiting")) == awaiting
     assert all(count > 0 for count in numbers.values())
+    assert brief.resting == {name: count for name, count in numbers.items() if not name.startswith("awaiting")}
 
 
 @pytest.mark.parametrize("number", range(3))
@@ -239,7 +240,7 @@ def consents(run: Run, step_id: str) -> Iterator[tuple[Asked, str]]:
     alone = votes[2].model_copy(update={"override": True})
     yield Asked(terms=terms, decided=[alone]), "rule 'two': overridden, by cara"
     left = terms.model_copy(update={"rules": [two.model_copy(update={"not_author": True})]})
-    yield Asked(terms=left, decided=votes[:1]), "more than 2: it is not proven who started or edited it"
+    yield Asked(terms=left, decided=votes[:1]), "more as it is not proven who started or edited it"
     anybody = Term(rule="four-eyes", count=2)
     more = terms.model_copy(update={"rules": [two, anybody]})
     yield Asked(terms=more, decided=votes[2:]), "rule 'four-eyes': 1 of 2, by cara"

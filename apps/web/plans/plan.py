@@ -28,6 +28,7 @@ from plansurvive.client.verbs.pending import Pending, number_in, of_plan
 from plansurvive.client.watchers.stream import EVERY, KEEP, json_message, message, streamed
 from plansurvive.client.watchers.watcher import PATIENCE, Watcher, updates
 from plansurvive.plans.errors import PlanError
+from plansurvive.plans.flow.closing_state import PHASES
 from plansurvive.plans.model.plan import Problem
 from plansurvive.plans.run import ENDED, PlanStatus, Status
 from plansurvive.plans.views.models import BriefStep, listed_steps
@@ -171,12 +172,17 @@ def _of_head(watcher: Watcher, view: BriefView, end: End) -> dict[str, Any]:
     status = PlanStatus.CANCELLED if watcher.is_terminated and view.status not in ENDED else view.status
     return {
         "plan": view.id or plan_id(watcher.plan), "view": view, "plan_status": status.value, "done": done_of(view),
-        "waits": _waits(view.steps), "trouble": watcher.trouble,
+        "phase": _phase(view), "waits": _waits(view.steps), "trouble": watcher.trouble,
         "waiting": number_in(view), "summary": summary, "why_failed": why_failed,
         "next_actions": next_actions(summary, resumed_by=resumed_by, views=views_of_features()) if summary else [],
         "resumed_by": resumed_by, "undo": undo, "problems": problems, "has_ended": watcher.has_ended,
         "key_of": key_of, "is_terminated": watcher.is_terminated,
     }  # fmt: skip
+
+
+def _phase(view: BriefView) -> str:
+    """That it rolls back, or runs its `finally`, in place of `running`; empty if it does neither."""
+    return PHASES.get(view.closing.phase, "") if view.closing and view.status not in ENDED else ""
 
 
 def _waits(steps: Sequence[BriefStep]) -> list[Listed]:

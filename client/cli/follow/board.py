@@ -92,7 +92,7 @@ def _bar(view: BriefView) -> RenderableType:
 
 def _what(step: BriefStep, stands: Row) -> str:
     """How a child plan stands, and what is at work; else what the step is for."""
-    return "  ".join(filter(None, (stands.child, stands.text if step.live else ""))) or stands.text
+    return " · ".join(filter(None, (stands.child, stands.text if step.live else ""))) or stands.text
 
 
 def _rows(steps: Sequence[BriefStep], now: datetime, spare: int) -> RenderableType:
@@ -134,16 +134,12 @@ def _rows(steps: Sequence[BriefStep], now: datetime, spare: int) -> RenderableTy
 
 
 def _counts(view: BriefView) -> RenderableType:
-    counts = view.counts
     text = Text()
     questions = sum(item.is_question for item in view.pending)
     waits = Counter(each.awaiting for each in listed_steps(view.steps))
     waits["approval"] = len(view.pending) - questions + sum(view.more_pending.values())
-    asking = Counter(step.status.value for step in view.steps if step.awaiting and not step.closes)
-    for status in ("running", "completed", "failed", "skipped", *DENIALS.values(), "ready", "blocked", "pending"):
-        number = counts.get(status, 0) - asking[status]
-        if number:
-            text.append(" · " if text else "").append(f"{number} {status}", MARKS[status][1])
+    for status, number in view.resting.items():
+        text.append(" · " if text else "").append(f"{number} {status}", MARKS[status][1])
     waiting = {"recovery": waits["recovery"], "event": waits["event"], "answer": questions}
     for what, number in {**waiting, "approval": waits["approval"]}.items():
         if number:

@@ -23,14 +23,17 @@ from plansurvive.client.rpc import describe, has_ended
 from plansurvive.client.undos import Undo
 from plansurvive.client.verbs import runs
 from plansurvive.client.verbs.runs import Summary
+from plansurvive.plans.definition.scopes import UNDO
 from plansurvive.plans.errors import PlanError
 from plansurvive.plans.execution.undo_run import UNDOES
+from plansurvive.plans.flow.closing_state import PHASES
+from plansurvive.plans.flow.ids import around, inner_id
 from plansurvive.plans.log import LogKind
 from plansurvive.plans.text.lengths import seconds
 from plansurvive.plans.text.safe_text import line
 from plansurvive.plans.views.models.records import EntryView
 from plansurvive.plans.views.next_actions import next_actions
-from plansurvive.plans.views.summary import why_denied, why_failed
+from plansurvive.plans.views.summary import UndoneStep, why_denied, why_failed
 
 SHOWN = 10
 """How many steps of one status a summary lists."""
@@ -65,7 +68,8 @@ def show_summary(summary: Summary, console: SafeConsole | None = None, *, undo: 
     sign, style = _STYLE.get(summary.status.value, ("!", "yellow"))
     done = sum(summary.counts.get(status, 0) for status in ("completed", "skipped"))
     total = summary.counts.get("total", 0)
-    head = Text.assemble((f"{sign} {summary.status.value}", f"bold {style}"))
+    word = PHASES.get(summary.phase, summary.status.value) if summary.ended_at is None else summary.status.value
+    head = Text.assemble((f"{sign} {word}", f"bold {style}"))
     head.append(f"   {done} of {total} steps" if total else "")
     head.append(f"   {seconds(summary.duration)}" if summary.ended_at else "")
     rows = [head]
@@ -77,7 +81,7 @@ def show_summary(summary: Summary, console: SafeConsole | None = None, *, undo: 
     rows += _reasons("skipped", "dim", [(each.step_id, each.reason) for each in summary.skipped], summary)
     rows += _reasons("blocked", "dim", [(each.step_id, each.reason) for each in summary.blocked], summary)
     rows += [
-        Text.assemble(("  undo     ", "dim"), f"{each.step_id}: {each.status} {line(each.error)}".rstrip())
+        Text.assemble(("  undo     ", "dim"), f"{each.step_id}: {_became(each, summary)} {line(each.error)}".rstrip())
         for each in summary.undone[:SHOWN]
     ]
     rows += [Text.assemble(("  failed   ", "red"), f"{each.step_id}: {line(each.error)}") for each in summary.closing]
@@ -90,6 +94,14 @@ def show_summary(summary: Summary, console: SafeConsole | None = None, *, undo: 
     for command, what in next_actions(summary, views=views_of_features()):
         rows += [Text.assemble(("  next     ", "dim"), command, (f"   {what}", "dim"))]
     (console or out()).print(Text("\n").join(each for row in rows for each in _hanging(row, console or out())))
+
+
+def _became(undone: UndoneStep, summary: Summary) -> str:
+    """What became of an undo: its status, or what it awaits."""
+    own = inner_id(undone.step_id, UNDO)
+    asked = (each.kind for each in summary.asks if each.step_id == own or own in around(each.step_id))
+    kind = next(asked, "")
+    return f"awaiting {kind}" if kind else undone.status
 
 
 def _hanging(row: Text, console: SafeConsole) -> list[Text]:

@@ -62,8 +62,8 @@ def show(text: str) -> None:
 def show_rows(text: str) -> None:
     """Print a text as `show`; on a terminal, rows of prose that are too long are broken at spaces, and hang.
 
-    A value, a command and the text of a call stay one row, which the terminal breaks: what is copied from there, and
-    what is approved, has no further line breaks.
+    A value and a command stay one row, which the terminal breaks: what is copied from there has no further line breaks.
+    What a call says continues after a mark, as where it is decided about.
     """
     console = out()
     if console.is_terminal:
@@ -74,9 +74,14 @@ def show_rows(text: str) -> None:
 def hanging(row: str, console: SafeConsole) -> list[str]:
     """A safe row as a console is wide: see `show_rows`."""
     begins = len(row) - len(row.lstrip())
-    is_exact = row.startswith(("Value: ", "Next: "), begins) or "│ " in row or "= " in row
+    is_exact = row.startswith(("Value: ", "Next: "), begins) or "= " in row
     if is_exact or cell_len(row) <= console.width or begins + 20 > console.width:
         return [row]
+    if "│ " in row:
+        from plansurvive.plans.views.steps.call_text import NAME_WIDTH, folded_rows  # as in `fitted`
+
+        indent = min(begins, max(0, row.index("│ ") - NAME_WIDTH - 1))
+        return [row[:indent] + each for each in folded_rows([row[indent:]], console.width - indent, cell_len)]
     deeper = begins + 2
     first, *rest = Text(row[begins:]).wrap(console, console.width - deeper)
     return [row[:begins] + first.plain.rstrip(), *(" " * deeper + each.plain.rstrip() for each in rest)]

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from plansurvive.plans.execution import approvals
 from plansurvive.plans.flow.ids import template_of
 from plansurvive.plans.model import Step
+from plansurvive.plans.model.tool_spec import needs_approval
 from plansurvive.plans.run import Run
 from plansurvive.plans.run.step_call import StepCall, carries, is_controlled
 from plansurvive.plans.run.undone import is_of_edited
@@ -47,12 +48,13 @@ def _reasons(run: Run, step: Step, call: StepCall) -> Iterator[str]:
         yield from _waiver_ignored(run, step)
     attempts = (past.attempt for past in reversed(state.past) if past.attempt is not None)
     said = next((each.error for each in attempts if each.code == ASKED_BY_TOOL), "")
-    if said:
+    spec = facts.tools.get(step.tool)
+    asks = not step.is_block and spec is not None and spec.asks_by_default(call.args, carries(run, step))
+    if said and not (asks and said == needs_approval(step.tool)):  # else the last reason says the same
         yield " ".join(said.split())[:CUT]
     elif step.id in run.unwaived:  # of a step that no activity of its tool runs, no attempt is known
         yield run.unwaived[step.id][:CUT]
-    spec = facts.tools.get(step.tool)
-    if not step.is_block and spec is not None and spec.asks_by_default(call.args, carries(run, step)):
+    if asks and spec is not None:
         if spec.asks_because:
             yield spec.asks_because
         if spec.sends and not run.literal and is_controlled(run, step):

@@ -6,6 +6,7 @@ blocks the workflow. Unknown fields are ignored and missing ones have defaults, 
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from datetime import datetime
 from typing import Any, Literal
@@ -18,7 +19,7 @@ from plansurvive.plans.model.notify import NotifyRule
 from plansurvive.plans.model.shares import Fairness
 from plansurvive.plans.notice import Notice
 from plansurvive.plans.run import PlanStatus, Status
-from plansurvive.plans.step_state import Answered, named
+from plansurvive.plans.step_state import DENIALS, Answered, named
 from plansurvive.plans.views.models.agents import AgentAsksView, AgentView
 from plansurvive.plans.views.models.card import Card
 from plansurvive.plans.views.models.live import LiveView
@@ -34,6 +35,9 @@ from plansurvive.plans.views.models.records import (
 )
 from plansurvive.plans.views.models.result import ResultView
 from plansurvive.plans.views.models.view import View
+
+_IN_ORDER = ("running", "completed", "failed", "skipped", *DENIALS.values(), "ready", "blocked", "pending")
+"""The statuses of steps, in the order in which they are counted."""
 
 
 class TaskView(Value):
@@ -227,6 +231,13 @@ class BriefView(View):
     since: int | None = Field(
         default=None, description="Number of the event after which listed steps may differ and the log begins."
     )
+
+    @property
+    def resting(self) -> dict[str, int]:
+        """Its steps by status, less those that await something: these are counted by what they await."""
+        awaiting = Counter(step.status.value for step in self.steps if step.awaiting and not step.closes)
+        numbers = {name: self.counts.get(name, 0) - awaiting[name] for name in _IN_ORDER}
+        return {name: number for name, number in numbers.items() if number > 0}
 
 
 class PlanView(View):

@@ -116,7 +116,7 @@ def live_row(step: BriefStep, now: datetime) -> Row:
     found, live, child = row(step), step.live, step.child
     told = [inside_line(step.inside) if step.inside else "", live.line if live else ""]
     standing = in_words(child.status, child.counts, len(child.pending) + child.more) if child else ""
-    found = found._replace(text="  ".join(filter(None, told)) or step.item or step.description, child=standing)
+    found = found._replace(text=" · ".join(filter(None, told)) or step.item or step.description, child=standing)
     if found.sign != "running":
         return found
     done = sum(task.status == "done" for task in step.tasks)

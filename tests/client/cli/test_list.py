@@ -93,6 +93,17 @@ def test_status_and_progress_are_whole_in_every_terminal(width: int) -> None:
     assert any(row.endswith(" ") for row in console.file.getvalue().splitlines()), "the control"  # type: ignore[attr-defined]
 
 
+def test_the_number_of_what_else_is_awaited_is_whole_where_the_name_of_the_step_is_cut() -> None:
+    since = NOW - timedelta(minutes=4)
+    name = "picture[photos/2026/summer/beach.json].remove"
+    found = [AskedStep(plan_id="p", step_id=each, kind="approval", since=since) for each in (name, "b", "c")]
+    console = SafeConsole(width=80, file=StringIO(), force_terminal=True, color_system=None)
+    console.print(plans_table([listed()], {"p": Standing(asks=found, done=0, total=5)}, console.width))
+    [row] = [each for each in console.file.getvalue().splitlines() if "running" in each]  # type: ignore[attr-defined]
+    assert "approval of picture[photos" in row
+    assert row.rstrip().endswith("… and 2 more")
+
+
 def test_a_deadline_has_a_column_if_a_plan_has_one() -> None:
     names = [str(each.header) for each in plans_table([listed()], {"p": Standing()}).columns]
     assert "DEADLINE" not in names

@@ -19,8 +19,17 @@ def test_prose_is_broken_at_spaces_and_hangs() -> None:
     assert [len(row) - len(row.lstrip()) for row in rows] == [6, *[8] * (len(rows) - 1)]
 
 
-@pytest.mark.parametrize("row", ["Value: ", "Next: plan resume x --from ", "content      │ ", "args         = "])
-def test_what_is_copied_or_approved_stays_whole(row: str) -> None:
+@pytest.mark.parametrize("begins", ["content      │ ", "             │ ", "first part of 'a' │ "])
+def test_what_a_call_says_continues_after_a_mark(begins: str) -> None:
+    rows = hanging(f"      {begins}{PROSE}", NARROW)
+    assert len(rows) > 1
+    assert all(len(row) <= NARROW.width for row in rows)
+    assert all(row.startswith(" " * 19 + "┆ ") for row in rows[1:])
+    assert rows[0].removeprefix(f"      {begins}") + "".join(row[21:] for row in rows[1:]) == PROSE
+
+
+@pytest.mark.parametrize("row", ["Value: ", "Next: plan resume x --from ", "args         = "])
+def test_what_is_copied_stays_whole(row: str) -> None:
     whole = "      " + row + PROSE
     assert hanging(whole, NARROW) == [whole]
 

@@ -129,7 +129,7 @@ def test_each_author_who_is_not_verified_needs_one_more_person() -> None:
     assert [standing(terms(rule), votes[:n], unknown, NOW).missing for n in range(4)] == [3, 2, 1, 0]
     few = standing(terms(rule), votes[:1], [*unknown, Spoken(by="fay")], NOW)
     assert "2 of those who may are left, which is too few" in few.text
-    assert "3 more than 1: it is not proven who started or edited it)" in few.text
+    assert "(1, and 3 more as it is not proven who started or edited it)" in few.text
 
 
 def test_every_rule_that_asks_must_have_enough() -> None:

@@ -182,5 +182,5 @@ def test_views_say_whom_the_plan_wants_before_anybody_is_asked_by_the_worker() -
     assert IN_VIEWS.details is not None
     [shown] = IN_VIEWS.card(found, step)["consents"]
     assert (shown.by, shown.count, shown.missing) == (["ann", "group:ops"], 2, 2)
-    assert shown.text == "the plan itself: 2 of ann, group:ops, no author"
+    assert shown.text == "the plan itself: 2 of ann, group:ops; none of them an author"
     assert IN_VIEWS.details("p", step, found.steps["s"]) == [f"Approval: {shown.text}"]

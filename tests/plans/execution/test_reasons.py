@@ -12,6 +12,7 @@ from plansurvive.plans.change_log import Revision
 from plansurvive.plans.execution.deciding.reasons import asker, reasons, remembered_scope
 from plansurvive.plans.execution.schedule import Schedule
 from plansurvive.plans.model import Step
+from plansurvive.plans.model.tool_spec import needs_approval
 from plansurvive.plans.run.step_call import upcoming
 from tests.plans.building import NOW, begun, step
 
@@ -47,6 +48,14 @@ def test_the_tool_found_a_file_that_the_run_does_not_know() -> None:
     attempt = Attempt(number=1, began=NOW, code="APPROVAL_REQUIRED", error=said)
     schedule.run.steps["s"].past = [PastCall(tool="note", args={}, result=said, time=NOW, attempt=attempt)]
     assert told(schedule) == [said]
+
+
+def test_what_an_attempt_says_of_every_such_call_is_not_a_second_reason() -> None:
+    schedule = begun(file())
+    said = needs_approval("delete_file")
+    attempt = Attempt(number=1, began=NOW, code="APPROVAL_REQUIRED", error=said)
+    schedule.run.steps["s"].past = [PastCall(tool="delete_file", args={}, result=said, time=NOW, attempt=attempt)]
+    assert told(schedule) == ["delete_file needs approval by default"]
 
 
 @pytest.mark.parametrize(

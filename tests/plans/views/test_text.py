@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from plansurvive.plans.activity_io import Return
+from plansurvive.plans.activity_io import Attempt, PastCall, Return
 from plansurvive.plans.execution.schedule import Schedule
 from plansurvive.plans.execution.tool_history import note_files
 from plansurvive.plans.model import Problem
@@ -101,3 +101,32 @@ def test_a_draft_shows_what_keeps_it_from_starting_and_a_refused_plan_says_it_on
     assert shown[5:] == ["Problem: 2 more; see: plan review p"]
     run.ended = NOW
     assert "Problem: " not in text(run, detailed=True)
+
+
+def test_inputs_are_no_step_that_another_one_depends_on() -> None:
+    run = run_of(step("a", args={"text": "{{inputs.name}}"}), step("b", args={"text": "{{a}} {{inputs.name}}"}))
+    rows = text(run, detailed=True).splitlines()
+    assert [row for row in rows if "depends on" in row] == ["  [ ] b (depends on: [a])"]
+
+
+def test_an_attempt_that_only_found_that_a_person_must_approve_is_no_call_of_the_tool() -> None:
+    schedule = begun(step("a"))
+    attempt = Attempt(number=1, began=NOW, code="APPROVAL_REQUIRED", error="ask")
+    asked = PastCall(tool="note", args={}, result="ask", time=NOW, attempt=attempt)
+    schedule.run.steps["a"].past = [asked]
+    schedule.ask("a", NOW)
+    assert "Tools: note" not in text(schedule.run, detailed=True)
+    schedule.run.steps["a"].past = [asked, asked.model_copy(update={"attempt": None})]
+    assert "Tools: note (1 call)" in text(schedule.run, detailed=True), "the control"
+
+
+def test_rows_that_say_nothing_are_left_out_and_a_long_call_is_cut_where_it_is_not_decided_about() -> None:
+    schedule = begun(step("a", args={"text": "row\n" * 200}), step("b"))
+    schedule.start("b", NOW)
+    schedule.settle("b", completed(), later(2))
+    schedule.ask("a", NOW)
+    found = text(schedule.run, detailed=True)
+    assert not any(row.endswith(": -") for row in found.splitlines())
+    [more] = [row for row in found.splitlines() if "more lines; all of it: plan pending" in row]
+    assert found.count("│ row") < 50, more
+    assert text(schedule.run).count("│ row") == 200, "the whole call for programs"
