@@ -172,7 +172,7 @@ def _of_head(watcher: Watcher, view: BriefView, end: End) -> dict[str, Any]:
     status = PlanStatus.CANCELLED if watcher.is_terminated and view.status not in ENDED else view.status
     return {
         "plan": view.id or plan_id(watcher.plan), "view": view, "plan_status": status.value, "done": done_of(view),
-        "phase": _phase(view), "waits": _waits(view.steps), "trouble": watcher.trouble,
+        "phase": "" if status in ENDED else _phase(view), "waits": _waits(view.steps), "trouble": watcher.trouble,
         "waiting": number_in(view), "summary": summary, "why_failed": why_failed,
         "next_actions": next_actions(summary, resumed_by=resumed_by, views=views_of_features()) if summary else [],
         "resumed_by": resumed_by, "undo": undo, "problems": problems, "has_ended": watcher.has_ended,
@@ -182,7 +182,7 @@ def _of_head(watcher: Watcher, view: BriefView, end: End) -> dict[str, Any]:
 
 def _phase(view: BriefView) -> str:
     """That it rolls back, or runs its `finally`, in place of `running`; empty if it does neither."""
-    return PHASES.get(view.closing.phase, "") if view.closing and view.status not in ENDED else ""
+    return PHASES.get(view.closing.phase, "") if view.closing else ""
 
 
 def _waits(steps: Sequence[BriefStep]) -> list[Listed]:

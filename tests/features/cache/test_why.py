@@ -38,7 +38,7 @@ def test_a_blocked_step_names_what_it_waits_for_and_how_that_stands() -> None:
     assert said(schedule.run, "c") == [
         "c: it waits for b",
         "b: it waits for a",
-        "a: it is running since 2026-01-20 10:30:00 UTC",
+        "a: it has been running since 2026-01-20 10:30:00 UTC",
     ]
 
 
