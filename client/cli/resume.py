@@ -18,10 +18,12 @@ from plansurvive.client.cli.terminal.session import Connected, author
 from plansurvive.client.ids import plan_id
 from plansurvive.client.requests.workspaces import named
 from plansurvive.client.verbs import runs
+from plansurvive.client.verbs.resume import WouldRun, one_of, would_run
 from plansurvive.client.verbs.runs import Started, Summary
 from plansurvive.plans.editing.next_run import Replacement
 from plansurvive.plans.editing.step_places import setting_of
 from plansurvive.plans.errors import PlanError
+from plansurvive.plans.text.safe_text import line
 
 Follow = Annotated[bool, typer.Option("--follow", help="Follow the new run to its end.")]
 From = Annotated[
@@ -48,6 +50,12 @@ Set = Annotated[
     typer.Option("--set", metavar="STEP.args.x=V", help="Change an argument, or budget.calls; JSON or text."),
 ]
 
+DryRun = Annotated[
+    bool, typer.Option("--dry-run", help="Show which steps would run and which are kept, and start nothing.")
+]
+SHOWN = 20
+"""Steps of a kind that a dry run names."""
+
 
 def interrupt(plan: Id, by: By = None, as_json: AsJson = False) -> None:
     """Stop a plan so that it can be resumed. Running steps finish first; continue with `plan resume`."""
@@ -62,10 +70,13 @@ def interrupt(plan: Id, by: By = None, as_json: AsJson = False) -> None:
 
 def resume(
     plan: Id, sets: Set = None, workspace: Workspace = None, by: By = None, follow_it: Follow = False,
-    as_json: AsJson = False,
+    dry_run: DryRun = False, as_json: AsJson = False,
 ) -> None:  # fmt: skip
     """Continue an ended plan in a new run. Failed, blocked and unstarted steps run; the others keep their results."""
     changes = [_replacement(text) for text in sets or ()]
+    if dry_run:
+        _show(session.run(lambda here: would_run(here.client, plan, changes=changes)), as_json)
+        return
 
     async def start(here: Connected) -> Started:
         place = _place(here, workspace)
@@ -76,10 +87,15 @@ def resume(
 
 def rerun(
     plan: Id, start_at: From = None, only: Only = None, sets: Set = None, workspace: Workspace = None, by: By = None,
-    follow_it: Follow = False, as_json: AsJson = False,
+    follow_it: Follow = False, dry_run: DryRun = False, as_json: AsJson = False,
 ) -> None:  # fmt: skip
     """Run steps of an ended plan again, in a new run. The other steps keep their results."""
     changes = [_replacement(text) for text in sets or ()]
+    if dry_run:
+        one_of(start_at, only)
+        found = session.run(lambda here: would_run(here.client, plan, start_at=start_at, only=only, changes=changes))
+        _show(found, as_json)
+        return
 
     async def start(here: Connected) -> Started:
         place = _place(here, workspace)
@@ -88,6 +104,18 @@ def rerun(
         )
 
     _start(plan, start, follow_it, as_json)
+
+
+def _show(found: WouldRun, as_json: bool) -> None:
+    """What the new run would do."""
+    if as_json:
+        output.show_json(found.model_dump(mode="json"))
+        return
+    for what, steps in (("would run", found.runs), ("keeps", found.keeps), ("leaves out", found.leaves_out)):
+        more = [f"and {len(steps) - SHOWN} more"] if len(steps) > SHOWN else []
+        for at, name in enumerate([*steps[:SHOWN], *more]):
+            output.show(f"  {what if not at else '':<11} {line(name)}")
+    output.say(f"Dry run: plan {found.plan_id} was not started.")
 
 
 def _place(here: Connected, workspace: Path | None) -> str | None:

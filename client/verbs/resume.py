@@ -75,9 +75,7 @@ async def resume(
     """
     later = (await links(client, plan)).resumed_by
     if later:
-        raise Refused(
-            f"plan '{plan_id(plan)}' was already resumed as '{later[-1]}'; continue with that run", "ALREADY_RESUMED"
-        )
+        raise _resumed_already(plan, later[-1])
     return await _new_run(
         client,
         plan,
@@ -104,10 +102,7 @@ async def rerun(
     `resume`. Raises Refused: BAD_USAGE, NOT_ENDED, UNKNOWN_STEP, BAD_EDIT, NOT_DONE (`only` needs the results of its
     dependencies), and NOT_A_PLAN for an agent.
     """
-    if (start_at is None) == (only is None):
-        raise Refused(
-            "name either the step to start from (--from STEP) or the only step to run (--only STEP)", "BAD_USAGE"
-        )
+    one_of(start_at, only)
     how = Continued(by, True, verified, False, waivers, workspace)
     if only is not None:
         return await _new_run(
@@ -116,6 +111,57 @@ async def rerun(
     return await _new_run(
         client, plan, lambda run, new_id, now: rerun_from(run, start_at or "", new_id, now, by, changes), how
     )
+
+
+def one_of(start_at: str | None, only: str | None) -> None:
+    """Raises Refused (BAD_USAGE) unless exactly one of them is given."""
+    if (start_at is None) == (only is None):
+        raise Refused(
+            "name either the step to start from (--from STEP) or the only step to run (--only STEP)", "BAD_USAGE"
+        )
+
+
+class WouldRun(Value):
+    """What a new run would do with the steps of an ended one; a block or loop stands for all that is inside it."""
+
+    plan_id: str = Field(description="The id that the new run would have.")
+    runs: list[str] = Field(description="Steps that would run.")
+    keeps: list[str] = Field(description="Steps that would keep their results.")
+    leaves_out: list[str] = Field(description="Steps that are not done, and would not run (`--only`).")
+
+
+async def would_run(
+    client: Client,
+    plan: str,
+    *,
+    start_at: str | None = None,
+    only: str | None = None,
+    changes: Sequence[Replacement] = (),
+) -> WouldRun:
+    """What `rerun` would do, or `resume` if no step is named. Raises as they do, and NOT_A_PLAN for an agent."""
+    await _ended(client, plan)
+    state = await ask(client, plan, "state")
+    if "order" in state:
+        raise Refused(f"'{plan_id(plan)}' is an agent's run; --dry-run is for plans", "NOT_A_PLAN")
+    later = (await links(client, plan)).resumed_by
+    if later and start_at is None and only is None:
+        raise _resumed_already(plan, later[-1])
+    base, now = base_id(plan_id(plan)), datetime.now(UTC)
+    new_id = run_id(base, len([name async for name, _ in _runs(client, base)]) + 2)
+    run = caught_up(await undone_since(client, read_run(state)), rules_of_features(), now)
+    if only is not None:
+        new = rerun_only(run, only, new_id, now, "", changes)
+    elif start_at is not None:
+        new = rerun_from(run, start_at, new_id, now, "", changes)
+    else:
+        new = resumption.resumed(run, new_id, now, "", changes)
+    found = resumption.foreseen(run, new)
+    return WouldRun(plan_id=new_id, runs=found.runs, keeps=found.keeps, leaves_out=found.leaves_out)
+
+
+def _resumed_already(plan: str, later: str) -> Refused:
+    text = f"plan '{plan_id(plan)}' was already resumed as '{later}'; continue with that run"
+    return Refused(text, "ALREADY_RESUMED")
 
 
 async def links(client: Client, plan: str) -> Links:

@@ -16,6 +16,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Sequence
 from datetime import datetime
+from typing import NamedTuple
 
 from plansurvive.plans.definition.dependencies import dependencies
 from plansurvive.plans.definition.near_names import unknown_step
@@ -36,6 +37,8 @@ INTERRUPTED = "interrupted"
 """Prefix of `Run.stopped` of an interrupted run."""
 LEFT_OUT = "LEFT_OUT"
 """Code of a step that the rerun of a single step skips."""
+NAMED = 3
+"""Steps to run that the log names."""
 _RUN = re.compile(r"(.+)-r([1-9][0-9]*)")
 
 
@@ -63,7 +66,7 @@ def resumed(run: Run, new_id: str, now: datetime, by: str = "", changes: Sequenc
 def continued(run: Run, new_id: str, now: datetime, by: str = "", changes: Sequence[Replacement] = ()) -> Run:
     """As `resumed`, also if all steps are done: of a child plan whose parent was stopped before it learned that."""
     again = _not_done(run)
-    sentence = _sentence(f"resumes plan '{run.plan.id}'", run, again.names, by)
+    sentence = _sentence(f"resumes plan '{run.plan.id}'", run, again, by)
     new = _next(run, changed(run, as_it_stands(run), changes, again), again, new_id, sentence, now)
     new.agents = {name: agent for name, agent in run.agents.items() if name in again.names}
     for name in (name for name in run.steps if name in again.names):
@@ -81,7 +84,7 @@ def rerun_from(
     relisted = bool(changes) and all(each.step_id == step_id and each.path.startswith("forEach") for each in changes)
     again = joined(following(run, [step_id], relisted), _not_done(run))
     plan = changed(run, as_it_stands(run), changes, again)
-    sentence = _sentence(f"reruns plan '{run.plan.id}' from '{step_id}'", run, again.names, by)
+    sentence = _sentence(f"reruns plan '{run.plan.id}' from '{step_id}'", run, again, by)
     return _next(run, plan, again, new_id, sentence, now)
 
 
@@ -99,7 +102,7 @@ def rerun_only(
         text = f"step '{step_id}' needs '{lacking[0]}', which is not done; rerun with --from {lacking[0]}"
         raise Refused(text, "NOT_DONE")
     plan = changed(run, as_it_stands(run), changes, Again({step_id}, set()))
-    sentence = _sentence(f"reruns only '{step_id}' of plan '{run.plan.id}'", run, {step_id}, by)
+    sentence = _sentence(f"reruns only '{step_id}' of plan '{run.plan.id}'", run, Again({step_id}, set()), by)
     new = _next(run, plan, Again({step_id}, set()), new_id, sentence, now)
     for other in run.plan.steps:
         if (name := other.id) != step_id and name in not_done:
@@ -203,8 +206,34 @@ def _require(run: Run, step_id: str) -> Step:
     return step
 
 
-def _sentence(what: str, run: Run, again: Collection[str], by: str) -> str:
-    count = len(again)
+def _sentence(what: str, run: Run, again: Again, by: str) -> str:
+    count, named = len(again.whole), outermost(run, again.whole)
     who = f" by {by}" if by else ""
-    steps = f"{count} step{'s' * (count != 1)} to run, {len(unclosed(run).steps) - count} retained"
+    more = f" and {len(named) - NAMED} more" if len(named) > NAMED else ""
+    which = f" ({', '.join(named[:NAMED])}{more})" if named else ""
+    steps = f"{count} step{'s' * (count != 1)} to run{which}, {len(unclosed(run).steps) - len(again.names)} retained"
     return f"{what}{who}: {steps}"
+
+
+def outermost(run: Run, names: Collection[str]) -> list[str]:
+    """These steps in the plan's order, without those that are inside another one of them."""
+    found = (name for name in run.outline.nodes if name in names and not run.steps[name].closes)
+    return [name for name in found if not any(node.id in names for node in run.outline.ancestors(name))]
+
+
+class Foreseen(NamedTuple):
+    """What a new run would do; a block or loop stands for all that is inside it."""
+
+    runs: list[str]
+    keeps: list[str]
+    leaves_out: list[str]
+
+
+def foreseen(run: Run, new: Run) -> Foreseen:
+    """What `new`, which resumes or reruns `run`, would do with its steps."""
+    states = {name: new.kept.steps.get(name) or new.steps.get(name) for name in run.outline.nodes}
+    kept = {name for name, state in states.items() if state is not None and _is_done(state)}
+    left = {name for name, state in states.items() if state is not None and _code(state) == LEFT_OUT}
+    within = {node.id for name in kept for node in run.outline.ancestors(name)}
+    again = {name for name in states if name not in kept | left | within}
+    return Foreseen(outermost(run, again), outermost(run, kept), outermost(run, left))

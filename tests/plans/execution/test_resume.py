@@ -10,7 +10,7 @@ from plansurvive.plans.editing.next_run import Replacement
 from plansurvive.plans.errors import Refused
 from plansurvive.plans.execution.approvals import decide
 from plansurvive.plans.execution.messages import Decide
-from plansurvive.plans.execution.resume import base_id, rerun_from, rerun_only, resumed, run_id
+from plansurvive.plans.execution.resume import base_id, foreseen, rerun_from, rerun_only, resumed, run_id
 from plansurvive.plans.execution.schedule import Schedule
 from plansurvive.plans.model import Budget, Step
 from plansurvive.plans.run import PlanStatus, Run, Status
@@ -48,7 +48,20 @@ def test_completed_steps_are_kept_with_their_values_and_the_others_begin_anew() 
     assert result is not None
     assert result.value == "value of a"
     assert list(Schedule(run).begin(LATER)) == ["b"]
-    assert run.log[-1].text == "resumes plan 'p' by ann: 2 steps to run, 2 retained"
+    assert run.log[-1].text == "resumes plan 'p' by ann: 2 steps to run (b, c), 2 retained"
+
+
+def test_what_a_new_run_would_do_is_known_before_it_starts() -> None:
+    old = _ended(*CHAIN, broken=("b",))
+    assert foreseen(old, resumed(old, "p-r2", LATER)) == (["b", "c"], ["a", "d"], [])
+    assert foreseen(old, rerun_from(old, "d", "p-r2", LATER)) == (["b", "c", "d"], ["a"], [])
+    assert foreseen(old, rerun_only(old, "d", "p-r2", LATER)) == (["d"], ["a"], ["b", "c"])
+
+
+def test_the_log_names_the_first_steps_that_run_again() -> None:
+    old = _ended(step("a"), *(step(f"s{number}", "a") for number in range(6)), broken=("a",))
+    entry = resumed(old, "p-r2", LATER).log[-1]
+    assert entry.text == "resumes plan 'p': 7 steps to run (a, s0, s1 and 4 more), 0 retained"
 
 
 def test_a_plan_is_resumed_with_a_larger_budget_which_is_a_version_of_it() -> None:
