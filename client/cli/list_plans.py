@@ -189,6 +189,8 @@ def awaited(each: Listed, standing: Standing | None, now: datetime) -> str:
         from plansurvive.plans.views.next_actions import USUAL_QUEUE  # a list without open plans loads no views
 
         return "a worker" if each.queue == USUAL_QUEUE else f"a worker of queue '{line(each.queue)}'"
+    if not standing.asks and standing.held_up:
+        return line(standing.held_up.removeprefix("waits for "))
     if not standing.asks:
         return _BY_ITSELF.get(each.status, "")
     first, more = standing.asks[0], len(standing.asks) - 1
@@ -236,10 +238,11 @@ async def how_they_stand(here: Connected, found: list[Listed]) -> Mapping[str, S
 def _json(standing: Standing | None) -> dict[str, Any]:
     if standing is None:
         return {}
-    shown = standing.model_dump(mode="json", include={"done", "total", "asks", "is_served"})
+    shown = standing.model_dump(mode="json", include={"done", "total", "asks", "is_served", "held_up"})
     steps = [{"command": command, "sentence": sentence} for command, sentence in standing.next]
     times = {"since": _iso(standing.since), "deadline": _iso(standing.deadline)}
-    return {**shown, "isServed": shown.pop("is_served", True), "next": steps} | times
+    renamed = {"isServed": shown.pop("is_served", True), "heldUp": shown.pop("held_up", "")}
+    return {**shown, **renamed, "next": steps} | times
 
 
 def _iso(time: datetime | None) -> str | None:

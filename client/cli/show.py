@@ -206,10 +206,12 @@ def pending(
 ) -> None:
     """List the decisions that plans await."""
     me = author(by) if mine else ""
-    others = dict[str, str]()
+    others, held_up = dict[str, str](), list[str]()
 
     async def collect(here: Connected) -> list[Pending]:
         found = [each async for each in runs.pending(here.client, output.say, plan=plan, to=to)]
+        if plan is not None and not found:
+            held_up.append((await runs.summary(here.client, plan)).held_up)
         if plan is not None and step is not None:
             found = [each for each in found if covers(step, each.step_id)]
         if mine:
@@ -225,6 +227,8 @@ def pending(
         output.show_json([each.model_dump(mode="json") for each in found])
     elif not found:
         output.say(f"Nothing awaits {line(me)}." if mine else _nothing(plan, step, to))
+        for each in filter(None, held_up):
+            output.say(f"Plan {line(plan or '')} {line(each)}.")
     else:
         output.page(Text("\n").join(pending_rows(found, folds=step is None)))
     for what, why in others.items() if not as_json else ():

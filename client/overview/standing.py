@@ -39,6 +39,8 @@ class Standing(Value):
     not answer."""
     is_served: bool = True
     """Whether a worker polls its task queue."""
+    held_up: str = ""
+    """What keeps its steps from starting, such as `waits for its workspace`."""
     phase: str = ""
     """`rollback` or `finally` while the plan is being closed."""
     next: list[NextAction] = Field(default_factory=list)
@@ -89,6 +91,7 @@ async def _standing(client: Client, listed: Listed, *, is_served: bool) -> Stand
         next=next_actions(summary, views=views_of_features()),
         deadline=summary.deadline,
         phase=summary.phase,
+        held_up=summary.held_up,
     )
 
 

@@ -30,7 +30,7 @@ from plansurvive.plans.views.steps.words import folded_line, inside_line
 from plansurvive.plans.views.views import counts, created, duration, tokens
 
 _IF_ANY = (
-    "undone", "closing", "phase", "asks", "problems", "deadline", "outdated", "unanswered", "lacks_answers",
+    "undone", "closing", "phase", "asks", "problems", "deadline", "outdated", "unanswered", "lacks_answers", "held_up",
 )  # fmt: skip
 """Fields of a summary that are omitted as long as they say nothing."""
 
@@ -122,6 +122,10 @@ class Summary(View):
     asks: list[AskedStep] = Field(
         default_factory=list, description="What is awaited, here and below; omitted if empty."
     )
+    held_up: str = Field(
+        default="",
+        description="What keeps its steps from starting, such as `waits for its workspace`; omitted if nothing does.",
+    )
     problems: int = Field(default=0, description="Problems that keep a draft from starting; omitted if there are none.")
     blocked: list[Reason] = Field(default_factory=list)
     outdated: list[Outdated] = Field(
@@ -186,6 +190,7 @@ def summary_of(run: Run) -> Summary:
         lacks_answers=lacks_answers_alone(run),
         awaiting=[name for name, state in run.steps.items() if state.awaiting in ASKING][:100],
         asks=list(islice(_asks(run), 100)),
+        held_up="; ".join(each.text for each in run.notices.values() if each.holds and run.ended is None),
         problems=len(run.problems),
         blocked=[_reason(step, state) for step, state in _those(run, Status.BLOCKED)][:100],
         outdated=list(islice(_outdated(run), 100)),

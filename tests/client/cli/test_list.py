@@ -50,6 +50,8 @@ def asks(*kinds: str) -> list[AskedStep]:
         (listed(), Standing(asks=asks("budget")), "budget for s0, 4:00"),
         (listed(), Standing(is_served=False), "a worker"),
         (listed(queue="nightly"), Standing(is_served=False), "a worker of queue 'nightly'"),
+        (listed(), Standing(held_up="waits for its workspace, held by q"), "its workspace, held by q"),
+        (listed(), Standing(held_up="waits for its turn", asks=asks("answer")), "an answer to s0, 4:00"),
         (listed(status="review"), Standing(), "begin"),
         (listed(status="paused"), Standing(), "unpause"),
         (listed(is_open=False, status="partial"), Standing(asks=asks("approval")), ""),

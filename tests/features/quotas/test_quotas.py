@@ -75,6 +75,8 @@ async def test_a_plan_that_waits_can_be_cancelled_and_runs_nothing(plans: Plans,
     first = await holding(plans, labels)
     second = await waiting(plans, labels, **{"finally": [work("tell")]})
     third = await waiting(plans, labels, work("third"))
+    asked = await plans.client.get_workflow_handle(second.id).query("summary")
+    assert asked["heldUp"].startswith(f"waits for its turn among the plans with the label {quotas}=acme")
     await second.handle.cancel()
     assert (await second.ended())["status"] == "cancelled"
     plans.go()
