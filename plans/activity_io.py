@@ -2,7 +2,7 @@
 
 A step's tool is an activity that takes a `Call` and returns a `Return`; it fails with an ApplicationError whose type is
 a stable error code. `check_plan` takes a `CheckRequest` and returns `Facts`: the only way a workflow learns about the
-worker it runs on. `record_end` takes a Run's JSON text, and of a long one its EndRecord and SummaryFile.
+worker it runs on. `record_end` takes a Run's JSON text, and its PlanEnd where `plans.views.ended` says so.
 """
 
 from __future__ import annotations
@@ -321,3 +321,10 @@ class EndRecord(Value):
     claim: LargeValue | None = Field(
         default=None, description="Reference to this record in storage, upserted into the workflow's memo."
     )
+
+
+class PlanEnd(Value):
+    """A finished run, summarised."""
+
+    record: EndRecord = Field(description="Without the Run: `run` is empty.")
+    file: SummaryFile

@@ -1,8 +1,9 @@
 """How a run of the workflow ends: with the record and summary of the plan, or with continue-as-new; and cancelled.
 
-The activity `record_end` summarises the Run and stores the record. The summary in it is the workflow's result, and the
-memo says where the record is, so that clients can read it whether the plan completed, failed or was cancelled. The
-activity is local: it is idempotent, and this is the plan's last workflow task in any case.
+The activity `record_end` stores the record, and summarises the Run where `plans.views.ended` leaves that to it. The
+summary in the record is the workflow's result, and the memo says where the record is, so that clients can read it
+whether the plan completed, failed or was cancelled. The activity is local: it is idempotent, and this is the plan's
+last workflow task in any case.
 
 A cancelled plan may still have to roll back or run its `finally` (`plans.execution.closing`). Temporal delivers one
 cancellation per run of a workflow, and forgets it at continue-as-new: it is in the Run as well.
@@ -29,7 +30,7 @@ from plansurvive.plans.log import LogKind
 from plansurvive.plans.run import PlanStatus, Run, text_of
 from plansurvive.plans.step_state import DENIALS
 from plansurvive.plans.text.safe_text import line
-from plansurvive.plans.views.ended import ended
+from plansurvive.plans.views.ended import for_record
 from plansurvive.plans.views.steps.row import status_word
 from plansurvive.plans.views.summary import summary_of
 from plansurvive.workflows import policies
@@ -40,9 +41,6 @@ if TYPE_CHECKING:
 
 PLAN_FAILED, PLAN_PARTIAL = "PLAN_FAILED", "PLAN_PARTIAL"
 """Types of the failure that a workflow ends with."""
-MANY = 1_000
-"""A Run of more steps is summarised here: parsed from its text for that, it would be in memory twice. A replay does so
-again, so shorter ones are summarised in the activity."""
 REASON = 300
 """Characters of the first failed step and its error in that failure's message."""
 
@@ -141,13 +139,12 @@ def ends_cancelled(run: Run, cancelled: bool) -> bool:
 
 
 async def _record(run: Run) -> EndRecord:
-    # All three in any case: with fewer arguments than its function has, the SDK does not look at their types.
-    args: list[Any] = [of_json(text_of(run), stays=True), None, None]
-    if len(run.steps) > MANY:
-        args[1:] = [of_json(each.model_dump_json(exclude_defaults=True), stays=True) for each in ended(run)]
+    end = for_record(run)
+    sent = of_json(end.model_dump_json(exclude_defaults=True), stays=True) if end is not None else None
     record: EndRecord = await workflow.execute_local_activity(
         "record_end",
-        args=args,
+        # Both in any case: with fewer arguments than its function has, the SDK does not look at their types.
+        args=[of_json(text_of(run), stays=True), sent],
         result_type=EndRecord,
         activity_id="record_end",
         summary="store the record and SUMMARY.md",

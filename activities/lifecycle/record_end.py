@@ -17,7 +17,7 @@ from pathlib import Path
 from temporalio import activity
 from temporalio.common import RawValue
 
-from plansurvive.plans.activity_io import EndRecord, SummaryFile
+from plansurvive.plans.activity_io import EndRecord, PlanEnd, SummaryFile
 from plansurvive.plans.definition.language import PLAIN, Language
 from plansurvive.plans.in_views import NO_VIEWS, ViewSet
 from plansurvive.plans.large_value import LargeValue
@@ -72,24 +72,23 @@ class EndRecorder:
     """What features add to the Run that is summarised."""
 
     @activity.defn(name="record_end")
-    async def record_end(self, run: RawValue, record: EndRecord | None, file: SummaryFile | None) -> EndRecord:
-        """Record the end of a plan, whose Run as JSON text is `run`; a long one comes with its record and file.
+    async def record_end(self, run: RawValue, summarised: PlanEnd | None) -> EndRecord:
+        """Record the end of a plan, whose Run as JSON text is `run`, and summarise it unless that has been done.
 
-        Others are summarised here, not in the workflow, which would do so again in every replay. The activity's retry
-        policy retries OSError, such as a full disk.
+        The activity's retry policy retries OSError, such as a full disk.
         """
         written = run.payload.data.decode()
 
-        async def summarised() -> tuple[EndRecord, SummaryFile]:
-            if record is not None and file is not None:
-                return record, file
+        async def ending() -> PlanEnd:
+            if summarised is not None:
+                return summarised
             return await asyncio.to_thread(lambda: ended(run_of(written, self.language, self.views)))
 
         # Side by side, here and below: storing waits for the disk.
-        (summary, listed), kept = await asyncio.gather(summarised(), self._kept(written))
-        whole = summary.model_copy(update={"run": kept})
+        end, kept = await asyncio.gather(ending(), self._kept(written))
+        whole = end.record.model_copy(update={"run": kept})
         # The file is not synced, as `plan summary` prints it from the record.
-        writing = asyncio.to_thread(self.summaries.write, listed, durable=False)
+        writing = asyncio.to_thread(self.summaries.write, end.file, durable=False)
         claim, _ = await asyncio.gather(self._claim(whole), writing)
         return whole.model_copy(update={"claim": claim})
 

@@ -6,7 +6,9 @@ import asyncio
 
 import pytest
 
+from plansurvive.plans.activity_io import END_RECORD
 from plansurvive.plans.model import Step
+from plansurvive.plans.views.ended import MANY_STEPS
 from plansurvive.workflows.completion import freed
 from plansurvive.workflows.execution import Execution
 from tests.kit.driving import Plans, work
@@ -24,11 +26,14 @@ async def test_a_record_that_cannot_be_kept_keeps_no_plan_from_ending(idle: Plan
         await plan.until_logged("warning", "SUMMARY.md could not be written: the disk is gone")
 
 
+@pytest.mark.parametrize("more", [0, MANY_STEPS])
 @pytest.mark.modes("plain")
-async def test_the_end_of_a_short_plan_is_recorded_without_a_warning(idle: Plans, make_worker: MakeWorker) -> None:
+async def test_the_end_of_a_plan_is_recorded_without_a_warning(idle: Plans, make_worker: MakeWorker, more: int) -> None:
     async with make_worker():
-        plan = await idle.start([work("a")])
-        await plan.handle.result()
+        plan = await idle.start([work("a"), *(work(f"s{number}", when="a == 'no'") for number in range(more))])
+        view = await plan.ended()
+        assert [each["status"] for each in view["steps"]] == ["completed"] + ["skipped"] * more
+        assert END_RECORD in await (await plan.handle.describe()).memo()
         assert [entry["text"] for entry in (await plan.view())["log"] if entry["kind"] == "warning"] == []
 
 

@@ -8,11 +8,11 @@ import pytest
 from temporalio.testing import ActivityEnvironment
 
 from plansurvive.activities.lifecycle.record_end import RUN_BYTES, EndRecorder, SummaryWriter
-from plansurvive.plans.activity_io import EndRecord
+from plansurvive.plans.activity_io import EndRecord, PlanEnd
 from plansurvive.plans.large_value import LargeValue
 from plansurvive.plans.model import Step
 from plansurvive.plans.run import text_of
-from plansurvive.plans.views.ended import ended
+from plansurvive.plans.views.ended import MANY_STEPS, ended, for_record
 from plansurvive.runtime.storage import LocalDirectory
 from plansurvive.runtime.value_store import ValueStore
 from plansurvive.workflows.payloads import of_json
@@ -28,9 +28,9 @@ async def test_a_short_run_is_stored_with_its_record_and_a_long_one_apart(
     run = run_of(Step(id="a", tool="read_file", args={"path": "a" * characters}))
     run.plan = run.plan.model_copy(update={"id": "p"})
     written = text_of(run)
-    summarised = ended(run) if comes_summarised else (None, None)
+    summarised = ended(run) if comes_summarised else None
     record = await ActivityEnvironment().run(
-        EndRecorder(SummaryWriter(tmp_path), values).record_end, of_json(written, stays=True), *summarised
+        EndRecorder(SummaryWriter(tmp_path), values).record_end, of_json(written, stays=True), summarised
     )
     assert len([each for each in (tmp_path / "values").rglob("*") if each.is_file()]) == files
     assert record.claim is not None
@@ -39,3 +39,13 @@ async def test_a_short_run_is_stored_with_its_record_and_a_long_one_apart(
     text = (await values.text(kept)).decode() if isinstance(kept, LargeValue) else kept
     assert (text, isinstance(kept, LargeValue)) == (written, files == 2)
     assert (tmp_path / "runs" / "p" / "SUMMARY.md").exists()
+
+
+def test_the_workflow_summarises_what_the_activity_would_have_in_memory_twice() -> None:
+    step = Step(id="a", tool="read_file", args={"path": "a"})
+    few, many = (run_of(*(step.model_copy(update={"id": f"s{n}"}) for n in range(c))) for c in (2, MANY_STEPS + 1))
+    assert for_record(few) is None
+    end = for_record(many)
+    assert end is not None
+    assert end == ended(many)
+    assert PlanEnd.model_validate_json(end.model_dump_json(exclude_defaults=True)) == end
