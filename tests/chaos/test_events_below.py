@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.chaos.conftest import KILLS, Chaos
-from tests.kit.driving import WAITS, Started, work
+from tests.kit.driving import WAITS, Started, step, work
 
 pytestmark = [pytest.mark.slow, pytest.mark.uses("children", "waiting")]
 
@@ -27,5 +27,4 @@ async def test_each_event_reaches_a_step_below_once_whenever_the_worker_is_kille
         chaos.worker.kill()
         await chaos.worker.up()
     assert (await plan.ended())["status"] == "completed"
-    state = await small.handle.query("state")
-    assert state["steps"]["wait"]["result"]["value"] == list(range(KILLS + 1))
+    assert step(await small.view(), "wait")["result"]["value"] == list(range(KILLS + 1))
