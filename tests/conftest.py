@@ -29,6 +29,7 @@ from tests.kit.lacking import pytest_make_collect_report as pytest_make_collect_
 from tests.kit.lacking import pytest_runtest_makereport as pytest_runtest_makereport
 from tests.kit.servers import development_server, oldest_program
 from tests.kit.waiting import connected, until
+from tests.nightly import TURN
 
 CACHED = ("HOME", "XDG_CACHE_HOME", "PLANS_CACHE_DIR")
 """What says where programs are kept that were fetched before."""
@@ -77,6 +78,11 @@ def pytest_configure(config: pytest.Config) -> None:
         "markers", "uses(*features): not of the core; left out where one of them is (tests/without.py)"
     )
     hypothesis.settings.load_profile("nightly" if config.getoption("nightly") else "default examples")
+
+
+def pytest_report_header(config: pytest.Config) -> str | None:
+    """Which part of the nightly run the sample is."""
+    return f"SAMPLE_TURN={TURN}" if config.getoption("sample") else None
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

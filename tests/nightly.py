@@ -1,11 +1,19 @@
-"""Parameters of which a sample runs by default, and all of them in the nightly run."""
+"""Parameters of which a sample runs by default, and all of them in the nightly run.
+
+What .ci/run adds to the sample is another part of them every day: TURN, which it prints and SAMPLE_TURN repeats.
+"""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
+
+TURN = int(os.environ.setdefault("SAMPLE_TURN", str(datetime.now(UTC).toordinal())))
+"""The number of the day; in the environment, so that all processes of a run have the same."""
 
 
 def only_nightly(*values: Any) -> Any:
@@ -18,11 +26,14 @@ def only_sampled(*values: Any) -> Any:
     return pytest.param(*values, marks=[pytest.mark.slow, pytest.mark.sampled])
 
 
-def sampled(values: Iterable[Any], count: int, in_ci: int = 0) -> list[Any]:
-    """All values; as many as `count`, evenly spread, run by default, and as many as `in_ci` more in .ci/run."""
+def sampled(values: Iterable[Any], count: int, in_ci: int = 0, turn: int = TURN) -> list[Any]:
+    """All values; as many as `count`, evenly spread, run by default, and as many as `in_ci` more in .ci/run: others at
+    each turn, until every value has had its turn.
+    """
     every = list(values)
     chosen = {index * len(every) // count for index in range(count)}
-    more = {index * len(every) // in_ci for index in range(in_ci)} - chosen
+    shift = turn % -(-len(every) // in_ci) if in_ci else 0
+    more = {(index * len(every) // in_ci + shift) % len(every) for index in range(in_ci)} - chosen
 
     def marked(index: int, value: Any) -> Any:
         values = value if isinstance(value, tuple) else (value,)

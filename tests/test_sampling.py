@@ -50,10 +50,21 @@ def test_a_sample_of_slow_tests_and_of_modes_runs_for_every_change_and_the_rest_
 def test_parameters_are_spread_evenly_over_all_runs() -> None:
     marks = [
         "default" if isinstance(value, int) else " ".join(mark.name for mark in value.marks)
-        for value in sampled(range(12), 2, in_ci=4)
+        for value in sampled(range(12), 2, in_ci=4, turn=0)
     ]
     rest = ["slow", "slow"]
     assert marks == ["default", *rest, "slow sampled", *rest, "default", *rest, "slow sampled", *rest]
+
+
+@pytest.mark.parametrize(("size", "in_ci"), [(12, 4), (13, 5), (7, 7), (3, 8), (531, 4)])
+def test_every_parameter_has_its_turn_in_ci(size: int, in_ci: int) -> None:
+    def taken(turn: int) -> set[int]:
+        marked = sampled(range(size), 0, in_ci, turn)
+        return {number for number, value in enumerate(marked) if "sampled" in [mark.name for mark in value.marks]}
+
+    days = [taken(turn) for turn in range(1_000, 1_000 + -(-size // in_ci))]
+    assert set().union(*days) == {*range(size)}
+    assert {len(day) for day in days} == {min(size, in_ci)}
 
 
 def test_ci_runs_the_tests_once() -> None:

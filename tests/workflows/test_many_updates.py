@@ -45,12 +45,12 @@ KINDS: dict[str, tuple[Send, set[str]]] = {
 """What sends each kind of update, and the codes with which a plan may refuse some of them."""
 
 
-async def asking(plans: Plans) -> Started:
+async def asking(plans: Plans, number: int = MANY) -> Started:
     """A plan that awaits as many decisions, answers and events."""
     plan = await plans.start([
-        *(work(f"s{number}", requiresApproval=True) for number in range(MANY)),
-        *({"id": f"q{number}", "tool": "ask", "args": {"question": "Which?"}} for number in range(MANY)),
-        *({"id": f"w{number}", "tool": "wait_for", "args": {"event": f"e{number}"}} for number in range(MANY)),
+        *(work(f"s{index}", requiresApproval=True) for index in range(number)),
+        *({"id": f"q{index}", "tool": "ask", "args": {"question": "Which?"}} for index in range(number)),
+        *({"id": f"w{index}", "tool": "wait_for", "args": {"event": f"e{index}"}} for index in range(number)),
         work("last", requiresApproval=True),
     ])  # fmt: skip
     await plan.until(lambda view: all("awaiting" in each for each in view["steps"]), "all steps await something")
@@ -146,7 +146,7 @@ class _Other:
 @pytest.mark.sampled
 async def test_an_update_is_sent_again_while_a_workflow_task_is_repeated(idle: Plans, make_worker: MakeWorker) -> None:
     async with make_worker():
-        plan = await asking(replace(idle, task_timeout=timedelta(seconds=3)))
+        plan = await asking(replace(idle, task_timeout=timedelta(seconds=1)), number=1)
 
     async def is_repeated() -> bool:
         return (await plan.handle.describe()).raw_description.pending_workflow_task.attempt > 3

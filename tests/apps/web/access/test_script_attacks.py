@@ -1,13 +1,15 @@
 """Hostile texts in everything that a page shows, on every page there is, in a real Chromium: nothing of them runs.
 
 Plans are written by LLMs and other people: their titles, arguments, values, errors, files and questions are data. The
-pages are found in the table of routes, so that a new one is attacked as well.
+pages are found in the table of routes, so that a new one is attacked as well. Every page is fetched and parsed by the
+browser; one of each route, another each day, is opened with all that its scripts make of it, and every one at night.
 """
 
 from __future__ import annotations
 
+import random
 import re
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -30,6 +32,7 @@ from tests.apps.web.access.serving import Page, served
 from tests.apps.web.browser import opened, watch
 from tests.kit.driving import terminated
 from tests.kit.waiting import until
+from tests.nightly import TURN
 
 pytestmark = pytest.mark.slow
 SCRIPT = "window.pwned=1"
@@ -45,6 +48,20 @@ LEFT_OUT = {"/static/{version}/{name:path}", "/login", "/login/callback"}
 STREAM = "/live"
 _HOSTILE = "script:not([src]), [onerror], [onload], base, iframe, style, a[href^=javascript]"
 BREACHES = f"document.querySelectorAll('{_HOSTILE}').length"
+PARSED = f"""async addresses => {{
+    const found = [];
+    for (const address of addresses) {{
+        const answer = await fetch(address), text = await answer.text();
+        const page = new DOMParser().parseFromString(text, 'text/html');
+        const isPage = answer.headers.get('content-type').startsWith('text/html');
+        const isText = /^(text\\/plain|application\\/json)/.test(answer.headers.get('content-type'))
+            && answer.headers.get('x-content-type-options') === 'nosniff';
+        const breaches = isPage ? page.querySelectorAll('{_HOSTILE}').length : isText ? 0 : 1;
+        found.push([address, text.includes('{SCRIPT}'), breaches]);
+    }}
+    return found;
+}}"""
+"""Of each address: whether the texts are there, and how much of them is more than text; a parser runs no script."""
 GATE: dict[str, Any] = {"id": "gate", "tool": "write_file", "description": PAYLOAD, "requiresApproval": True}
 PLANS: dict[str, dict[str, Any]] = {
     "asks": {"steps": [GATE | {"args": {"path": NAME, "content": PAYLOAD}}]},
@@ -105,22 +122,25 @@ async def plans(
         await terminated(temporal_client, f"plan-{plan_id}")
 
 
-def addresses(app: Any, plans: dict[str, list[str]]) -> Iterator[str]:
-    """The address of every page, with every plan and step."""
+def addresses(app: Any, plans: dict[str, list[str]]) -> dict[str, list[str]]:
+    """By route, the address of every page, with every plan and step."""
+    found: dict[str, list[str]] = {}
     for route in app.router.routes:
         if "GET" not in (route.methods or ()) or route.path in LEFT_OUT or route.path.endswith(STREAM):
             continue
         for plan, steps in plans.items() if "{plan_id}" in route.path else [("", [])]:
             for step in steps if "{step_id:path}" in route.path else [""]:
                 path = route.path.replace("{plan_id}", plan).replace("{step_id:path}", quote(step, safe=""))
-                yield re.sub(r"\{[^}]*\}", quote(PAYLOAD[:300], safe=""), path)
+                filled = re.sub(r"\{[^}]*\}", quote(PAYLOAD[:300], safe=""), path)
+                found.setdefault(route.path, []).append(filled)
+    return found
 
 
 @pytest.mark.sampled
 async def test_no_text_of_a_plan_runs_on_any_page(
-    chromium: Browser, settings: Settings, temporal_client: Client, plans: dict[str, list[str]]
+    chromium: Browser, settings: Settings, temporal_client: Client, plans: dict[str, list[str]], request: Any
 ) -> None:
-    shown = 0
+    chance, is_night = random.Random(TURN), request.config.getoption("nightly")
     async with served(settings, temporal_client, [Route("/raw", _raw)]) as page, opened(chromium) as tab:
         await tab.goto(page.access.link("/logged-out"))
         await tab.wait_for_url("**/logged-out")
@@ -130,17 +150,22 @@ async def test_no_text_of_a_plan_runs_on_any_page(
         assert await tab.evaluate(BREACHES) >= 5
         assert await tab.evaluate("window.pwned") is None
         assert any("Content Security Policy" in each for each in seen.complaints)
+        await tab.goto(f"{page.origin}/logged-out")
+        [[_, _, breaches]] = await tab.evaluate(PARSED, ["/raw"])
+        assert breaches >= 5
+        routes = addresses(application(_service(settings, page)), plans)
+        parsed = await tab.evaluate(PARSED, [address for route in routes.values() for address in route])
+        assert [address for address, _, breaches in parsed if breaches] == []
+        assert sum(has_texts for _, has_texts, _ in parsed) >= len(plans)  # the texts are there to be read
         seen.complaints.clear()
-        for address in addresses(application(_service(settings, page)), plans):
+        for address in (each for route in routes.values() for each in (route if is_night else [chance.choice(route)])):
             answer = await tab.goto(page.origin + address)
             assert answer is not None
-            shown += SCRIPT in await tab.content()
             found = (await tab.evaluate(BREACHES), await tab.evaluate("window.pwned"))
             assert found == (0, None), address
             assert seen.foreign(page.origin) == [], address
             breaches = [each for each in seen.complaints if "Content Security Policy" in each or "pwned" in each]
             assert breaches == [], address
-    assert shown >= len(plans)  # the texts are there to be read
 
 
 def _service(settings: Settings, page: Page) -> Service:
