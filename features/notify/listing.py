@@ -15,7 +15,7 @@ from plansurvive.features.notify.outbox import Delivery, Notice, Subject
 from plansurvive.features.notify.targets import Target, Targets, each, file_of, key_bytes, read_targets, secret_of
 from plansurvive.plans.errors import PlanError
 from plansurvive.plans.model import Value
-from plansurvive.plans.model.notify import Event, NotifyRule
+from plansurvive.plans.model.notify import Event
 from plansurvive.runtime.base.extras import install_line
 from plansurvive.runtime.settings import SettingError, Settings
 
@@ -42,7 +42,7 @@ async def send_test(settings: Settings, target: str) -> None:
     """Send a test message. Raises UNKNOWN_TARGET, NOT_DELIVERED with the reason, SettingError."""
     found = read_targets(settings)
     if target not in found.targets:
-        raise PlanError(found.problems([NotifyRule(to=target)])[0].message, "UNKNOWN_TARGET")
+        raise PlanError(found.unknown(target), "UNKNOWN_TARGET")
     now = datetime.now(UTC)
     subject = Subject(plan_id="test", workflow_id="plan-test", run_id="", root="plan-test", title="Test")
     notice = Notice(id="test", target=target, event="test", due=now, subject=subject, text=TEST, time=now)

@@ -80,9 +80,14 @@ class Targets(Value):
         """A warning for each target that rules name and that is not here."""
         unknown = [name for name in targets_of(list(rules)) if name not in self.targets]
         return [
-            Problem(code="UNKNOWN_TARGET", field="notify", severity="warning", message=_unknown(name, self.targets))
+            Problem(code="UNKNOWN_TARGET", field="notify", severity="warning", message=self.unknown(name))
             for name in unknown
         ]
+
+    def unknown(self, name: str) -> str:
+        """What to say of a name that no target has."""
+        near = Hints().question(name, list(self.targets))
+        return f"there is no target '{name}' in the worker's notify.toml{near or '; `plan notify list` shows them'}"
 
 
 def file_of(settings: Settings) -> Path:
@@ -154,8 +159,3 @@ def _trouble(target: Target) -> str:
     if target.apprise is not None and target.key is not None:
         return "`key` is for webhooks"
     return ""
-
-
-def _unknown(name: str, known: Mapping[str, object]) -> str:
-    near = Hints().question(name, list(known))
-    return f"there is no target '{name}' in the worker's notify.toml{near or '; `plan notify list` shows them'}"

@@ -120,9 +120,12 @@ async def test_every_command_escapes_what_others_named(
     by_hand = [f"plan-{tag}{EVIL}", f"agent-{tag}{EVIL}", f"plan-{tag}" + "x" * 900]
     prints = {"command": "printf '\\033]0;PWNED\\007\\033[31mRED\\nx\\342\\200\\256'; exit 3"}
     steps: list[dict[str, Any]] = [
-        {"id": "s", "tool": "run_command", "description": EVIL, "args": prints, "requiresApproval": False},
+        {
+            "id": "s", "tool": "run_command", "description": EVIL, "args": prints, "requiresApproval": False,
+            "retry": {"attempts": 1},
+        },
         {"id": "t", "tool": "write_file", "description": EVIL, "args": {"path": f"{tag}\x1b[31m", "content": EVIL}},
-    ]
+    ]  # fmt: skip
     ended, waits = f"ended-{tag}", f"waits-{tag}"
     file = written(tmp_path / "ended.json", {"title": EVIL, "steps": steps})
     asks = [{**steps[0], "requiresApproval": True}, {"id": "q", "tool": "ask", "args": {"question": EVIL}}]
@@ -134,6 +137,7 @@ async def test_every_command_escapes_what_others_named(
         found = await plan(environ, *arguments)
         check(found.out, f"plan {arguments!r}")
         check(found.err, f"plan {arguments!r} (standard error)")
+        assert "UNEXPECTED" not in found.err, f"plan {arguments!r}: {found.err}"
         return found
 
     async with started_by_hand(temporal_client, by_hand, schedule):
