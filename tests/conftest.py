@@ -29,7 +29,7 @@ from tests.kit.lacking import pytest_make_collect_report as pytest_make_collect_
 from tests.kit.lacking import pytest_runtest_makereport as pytest_runtest_makereport
 from tests.kit.servers import development_server, oldest_program
 from tests.kit.waiting import connected, until
-from tests.nightly import TURN
+from tests.nightly import TURN, on_turn
 
 CACHED = ("HOME", "XDG_CACHE_HOME", "PLANS_CACHE_DIR")
 """What says where programs are kept that were fetched before."""
@@ -73,6 +73,7 @@ def pytest_configure(config: pytest.Config) -> None:
     """Make the marks known, and choose how many examples hypothesis tries."""
     config.addinivalue_line("markers", "slow: left to the nightly run (--nightly), or asked for with -m slow")
     config.addinivalue_line("markers", "sampled: run for every change (--sample) though slow; CONTRIBUTING says which")
+    config.addinivalue_line("markers", "in_turn: as sampled, but every second day (tests/nightly.py)")
     config.addinivalue_line("markers", "oldest_server: run at night on the oldest server that is supported as well")
     config.addinivalue_line(
         "markers", "uses(*features): not of the core; left out where one of them is (tests/without.py)"
@@ -94,9 +95,10 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if config.getoption("nightly") or config.getoption("markexpr"):
         return
     takes_sample = config.getoption("sample")
+    in_turn = {*on_turn((item.path, item.nodeid) for item in items if item.get_closest_marker("in_turn"))}
 
     def is_left(item: pytest.Item) -> bool:
-        is_sampled = item.get_closest_marker("sampled") is not None
+        is_sampled = item.get_closest_marker("sampled") is not None or item.nodeid in in_turn
         return item.get_closest_marker("slow") is not None and not (takes_sample and is_sampled)
 
     _leave(config, items, is_left)

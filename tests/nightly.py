@@ -1,19 +1,32 @@
 """Parameters of which a sample runs by default, and all of them in the nightly run.
 
-What .ci/run adds to the sample is another part of them every day: TURN, which it prints and SAMPLE_TURN repeats.
+What .ci/run adds to the sample is another part of them every day: TURN, which it prints and SAMPLE_TURN repeats. So it
+is with the tests of a file that are marked in_turn: every TURNSth of them runs each day.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Hashable, Iterable, Iterator
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, TypeVar
 
 import pytest
 
 TURN = int(os.environ.setdefault("SAMPLE_TURN", str(datetime.now(UTC).toordinal())))
 """The number of the day; in the environment, so that all processes of a run have the same."""
+
+TURNS = 2
+Test = TypeVar("Test")
+
+
+def on_turn(tests: Iterable[tuple[Hashable, Test]], turn: int = TURN) -> Iterator[Test]:
+    """Of the tests of each file, given with it, those whose turn it is. Files with a single test take turns as well."""
+    files: dict[Hashable, list[Test]] = {}
+    for file, test in tests:
+        files.setdefault(file, []).append(test)
+    for number, found in enumerate(files.values()):
+        yield from found[(turn + number) % TURNS :: TURNS]
 
 
 def only_nightly(*values: Any) -> Any:

@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from tests.nightly import sampled
+from tests.nightly import TURNS, on_turn, sampled
 from tests.test_imports import ROOT
 
 FILES = ("tests/chaos/test_rollback_kills.py", "tests/chaos/test_kills.py", "tests/workflows/test_control.py")
@@ -65,6 +65,15 @@ def test_every_parameter_has_its_turn_in_ci(size: int, in_ci: int) -> None:
     days = [taken(turn) for turn in range(1_000, 1_000 + -(-size // in_ci))]
     assert set().union(*days) == {*range(size)}
     assert {len(day) for day in days} == {min(size, in_ci)}
+
+
+def test_tests_take_turns_within_their_file_and_so_do_files_with_one() -> None:
+    tests = [
+        (file, f"{file}{number}") for file, count in (("a", 5), ("b", 1), ("c", 1), ("d", 2)) for number in range(count)
+    ]
+    days = [[*on_turn(tests, turn)] for turn in range(20, 20 + TURNS)]
+    assert sorted(test for day in days for test in day) == sorted(test for _, test in tests)
+    assert all(4 <= len(day) <= 5 for day in days), days
 
 
 def test_ci_runs_the_tests_once() -> None:

@@ -46,7 +46,7 @@ def _tests_of(file: str) -> frozenset[str]:
 
 
 @pytest.mark.slow
-@pytest.mark.sampled
+@pytest.mark.in_turn
 def test_every_statement_has_its_tests() -> None:
     assert faults(PAGE.read_text(), COUNTS) == []
 

@@ -18,7 +18,7 @@ from tests.kit.lacking import require_sandbox
 from tests.nightly import sampled
 
 SAMPLE = 20
-SAMPLE_IN_CI = 200
+SAMPLE_IN_CI = 80
 CONTROLLED = [case for case in CASES if case.spelling.control and case.level == "off"]
 
 
@@ -51,7 +51,7 @@ def test_an_attack_comes_to_what_the_table_says(case: Case, worker_of: WorkerOf)
     assert result.escaped == case.escapes, (case.outcome, result.said)
 
 
-@pytest.mark.parametrize("case", sampled(CONTROLLED, 2, in_ci=4), ids=lambda case: case.id)
+@pytest.mark.parametrize("case", sampled(CONTROLLED, 2, in_ci=2), ids=lambda case: case.id)
 def test_what_is_held_at_every_level_succeeds_without_the_launcher(case: Case, worker_of: WorkerOf) -> None:
     result = measure_without_launcher(case, worker_of(case.user))
     assert result.escaped, result.said
@@ -65,7 +65,7 @@ def test_honest_work_gets_done_where_attacks_are_held(level: Level, user: User, 
     assert measure(Case(HONEST, HONEST.spellings[0], level, user), worker).escaped
 
 
-@pytest.mark.parametrize("case", sampled(HARMLESS, 4, in_ci=20), ids=lambda case: case.id)
+@pytest.mark.parametrize("case", sampled(HARMLESS, 4, in_ci=8), ids=lambda case: case.id)
 def test_a_judge_sees_no_escape_where_nothing_is_attacked(case: Case, worker_of: WorkerOf) -> None:
     spelling = replace(case.spelling, command="true", python="", env={}, worker={}, cwd=".")
     result = measure(replace(case, spelling=spelling), worker_of(case.user))

@@ -97,7 +97,7 @@ def test_a_task_listed_twice_or_never_run_is_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.sampled
+@pytest.mark.in_turn
 def test_a_graph_larger_than_a_plan_may_be_is_reported_and_not_run(tmp_path: Path) -> None:
     written(tmp_path, instance({f"t{number}": [] for number in range(MAX_STEPS + 1)}), "family/large.json")
     written(tmp_path, instance(DIAMOND), "family/small.json")

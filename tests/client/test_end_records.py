@@ -29,7 +29,7 @@ GATE = {"id": "gate", "tool": "delete_file", "args": {"path": "a.txt"}}
 
 
 @pytest.mark.slow
-@pytest.mark.sampled
+@pytest.mark.in_turn
 @pytest.mark.parametrize(
     ("steps", "status"),
     [([WRITE, READ], "completed"), ([WRITE, MISSING], "failed"), ([WRITE, GATE], "cancelled")],

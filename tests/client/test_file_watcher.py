@@ -45,7 +45,7 @@ async def watched(client: Client, started: Started) -> tuple[asyncio.Task[None],
 
 
 @pytest.mark.slow
-@pytest.mark.sampled
+@pytest.mark.in_turn
 async def test_changes_by_others_are_told_and_the_plan_s_own_are_not(
     temporal_client: Client, worker: Worker, queue: str, workspace: Path
 ) -> None:

@@ -83,7 +83,7 @@ TRIES = "echo x >> tries; [ $(wc -l < tries) -gt 2 ] || exit 3; until [ -e go ];
 
 
 @pytest.mark.slow
-@pytest.mark.sampled
+@pytest.mark.in_turn
 async def test_a_watcher_sees_each_failed_attempt_while_the_step_runs_and_a_late_one_sees_them_with_its_end(
     temporal_client: Client, start: Start, workspace: Path
 ) -> None:
@@ -110,7 +110,7 @@ async def test_a_watcher_sees_each_failed_attempt_while_the_step_runs_and_a_late
 
 
 @pytest.mark.slow
-@pytest.mark.sampled
+@pytest.mark.in_turn
 async def test_a_tool_of_ones_own_reports_percent_which_the_watcher_sees_before_it_ends(
     temporal_client: Client, start: Start, workspace: Path
 ) -> None:
@@ -128,7 +128,7 @@ async def test_a_tool_of_ones_own_reports_percent_which_the_watcher_sees_before_
 
 
 @pytest.mark.slow
-@pytest.mark.sampled
+@pytest.mark.in_turn
 async def test_the_command_line_shows_an_attempt_that_is_awaited_and_the_lines_of_a_watcher_tell_why(
     temporal_client: Client, environ: dict[str, str], start: Start
 ) -> None:

@@ -42,7 +42,7 @@ def test_what_changed_and_what_was_known_are_the_whole_plan_after_whatever_happe
 
 
 @pytest.mark.slow
-@pytest.mark.sampled
+@pytest.mark.in_turn
 def test_one_change_of_a_plan_of_thousands_of_steps_is_one_step_to_read() -> None:
     schedule = begun(*(step(f"s{number}") for number in range(2_122)))
     known = read(schedule.run, BRIEF)

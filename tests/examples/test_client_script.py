@@ -13,7 +13,7 @@ SCRIPT = Path(__file__).parents[2] / "examples" / "client_script.py"
 
 
 @pytest.mark.slow
-@pytest.mark.sampled
+@pytest.mark.in_turn
 async def test_the_client_script_runs_its_plan(environ: dict[str, str], worker: Worker, workspace: Path) -> None:
     process = await asyncio.create_subprocess_exec(
         sys.executable, str(SCRIPT), str(workspace), env=environ, stdout=asyncio.subprocess.PIPE

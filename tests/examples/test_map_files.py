@@ -35,7 +35,7 @@ async def called(client: Client, plan_id: str) -> list[str]:
 
 
 @pytest.mark.slow
-@pytest.mark.sampled
+@pytest.mark.in_turn
 async def test_three_steps_for_each_of_twenty_files(environ: dict[str, str], worker: Worker, stations: Path) -> None:
     ended = await plan(environ, "run", str(stations / "plan.yaml"))
     assert ended.code == 0, ended.out + ended.err
@@ -43,7 +43,7 @@ async def test_three_steps_for_each_of_twenty_files(environ: dict[str, str], wor
 
 
 @pytest.mark.slow
-@pytest.mark.sampled
+@pytest.mark.in_turn
 async def test_after_one_file_is_corrected_resume_runs_its_steps_and_no_others(
     environ: dict[str, str], worker: Worker, temporal_client: Client, stations: Path
 ) -> None:

@@ -77,7 +77,7 @@ async def test_an_example_has_no_problem_and_describes_every_step(path: Path, en
 
 
 @pytest.mark.slow
-@pytest.mark.sampled
+@pytest.mark.in_turn
 async def test_csv_cleanup_gives_the_expected_table_and_report(run: Run, copy: Callable[[str], Path]) -> None:
     orders = copy("csv-cleanup")
     ended = await run("run", orders / "plan.yaml")
@@ -96,7 +96,7 @@ async def test_csv_cleanup_works_on_data_elsewhere_and_can_be_run_again(run: Run
 
 
 @pytest.mark.slow
-@pytest.mark.sampled
+@pytest.mark.in_turn
 async def test_csv_cleanup_writes_no_list_of_rejected_rows_when_all_are_good(
     run: Run, copy: Callable[[str], Path]
 ) -> None:
@@ -111,7 +111,7 @@ async def test_csv_cleanup_writes_no_list_of_rejected_rows_when_all_are_good(
 
 
 @pytest.mark.slow
-@pytest.mark.sampled
+@pytest.mark.in_turn
 async def test_sub_plans_give_the_expected_chapters_and_contents(run: Run, copy: Callable[[str], Path]) -> None:
     book = copy("sub-plans")
     ended = await run("run", book / "plan.yaml")
@@ -120,7 +120,7 @@ async def test_sub_plans_give_the_expected_chapters_and_contents(run: Run, copy:
 
 
 @pytest.mark.slow
-@pytest.mark.sampled
+@pytest.mark.in_turn
 async def test_release_notes_come_from_a_real_history(run: Run, tmp_path: Path) -> None:
     station = made_by("release-notes/make_history.sh", tmp_path / "station")
     ended = await run("run", EXAMPLES / "release-notes/plan.yaml", "--workspace", station, "--input", "since=v1.0.0")
@@ -175,7 +175,7 @@ async def until_asked(run: Run, name: str) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.sampled
+@pytest.mark.in_turn
 async def test_risky_cleanup_deletes_what_was_approved_and_nothing_else(run: Run, tmp_path: Path) -> None:
     mess = made_by("risky-cleanup/make_mess.sh", tmp_path / "mess")
     started = await run("start", EXAMPLES / "risky-cleanup/plan.yaml", "--workspace", mess, "--json")
@@ -190,7 +190,7 @@ async def test_risky_cleanup_deletes_what_was_approved_and_nothing_else(run: Run
 
 
 @pytest.mark.slow
-@pytest.mark.sampled
+@pytest.mark.in_turn
 async def test_risky_cleanup_deletes_nothing_when_denied(run: Run, tmp_path: Path) -> None:
     mess = made_by("risky-cleanup/make_mess.sh", tmp_path / "mess")
     before = {path: path.read_bytes() for path in mess.rglob("*") if path.is_file()}
@@ -224,7 +224,7 @@ async def test_new_project_says_which_input_is_missing_and_starts_nothing(run: R
 
 
 @pytest.mark.slow
-@pytest.mark.sampled
+@pytest.mark.in_turn
 async def test_the_nightly_plan_says_what_changed_and_the_second_night_asks_nobody(run: Run, tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("a")
     plan_file = EXAMPLES / "nightly/plan.yaml"

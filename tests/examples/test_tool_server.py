@@ -29,7 +29,7 @@ def placed(settings: Settings) -> Settings:
 
 
 @pytest.mark.slow
-@pytest.mark.sampled
+@pytest.mark.in_turn
 async def test_the_tools_of_the_examples_server_are_checked_approved_and_called(
     temporal_client: Client, placed: Settings, environ: dict[str, str], workspace: Path
 ) -> None:

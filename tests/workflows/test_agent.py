@@ -152,7 +152,7 @@ async def test_a_long_result_is_cut_and_the_model_reads_on(serve: Serving) -> No
 
 
 @pytest.mark.slow
-@pytest.mark.sampled
+@pytest.mark.in_turn
 @pytest.mark.parametrize(
     ("limits", "end"),
     [({"iterations": 2}, "iterations"), ({"tokens": 10}, "tokens"), ({"seconds": 0.000001}, "timeout")],

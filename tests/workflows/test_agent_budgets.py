@@ -58,7 +58,7 @@ async def until_question(plan: Started) -> dict[str, Any]:
 
 
 @pytest.mark.slow
-@pytest.mark.sampled
+@pytest.mark.in_turn
 async def test_two_agents_side_by_side_stop_at_the_limit_of_calls_exactly(serve: Serving) -> None:
     async with serve([LOOKS]) as agents:
         plan = await agents.plans.start(agents_named("a", "b"), budget={"calls": 5, "ask": False})
@@ -86,7 +86,7 @@ async def test_two_agents_side_by_side_stop_at_the_limit_of_tokens_within_one_ca
 
 
 @pytest.mark.slow
-@pytest.mark.sampled
+@pytest.mark.in_turn
 async def test_two_agents_side_by_side_stop_at_the_limit_of_seconds(serve: Serving) -> None:
     async with serve([costly(delay=0.2)]) as agents:
         plan = await agents.plans.start(agents_named("a", "b"), budget={"seconds": 0.5, "ask": False})
@@ -97,7 +97,7 @@ async def test_two_agents_side_by_side_stop_at_the_limit_of_seconds(serve: Servi
 
 
 @pytest.mark.slow
-@pytest.mark.sampled
+@pytest.mark.in_turn
 async def test_a_person_extends_the_budget_of_two_agents_once_for_both_and_then_refuses(serve: Serving) -> None:
     async with serve([LOOKS]) as agents:
         plan = await agents.plans.start(agents_named("a", "b"), budget={"calls": 4})
@@ -130,7 +130,7 @@ async def _other(plan: Started, digest: str) -> dict[str, Any] | None:
 
 
 @pytest.mark.slow
-@pytest.mark.sampled
+@pytest.mark.in_turn
 async def test_a_larger_budget_lets_waiting_agents_continue_and_withdraws_the_question(serve: Serving) -> None:
     done = says({"answer": "done", "confidence": "high"}, times=0)
     looks = [says({"tool_calls": [call("list_directory", path=".")]}) for _ in range(2)]
@@ -305,7 +305,7 @@ def _agent_log(view: View) -> list[str]:
 
 
 @pytest.mark.slow
-@pytest.mark.sampled
+@pytest.mark.in_turn
 async def test_the_log_warns_once_before_the_limit(serve: Serving) -> None:
     async with serve([LOOKS]) as agents:
         view = await (await agents.plans.start(agents_named("a"), budget={"calls": 5, "ask": False})).ended()

@@ -68,7 +68,7 @@ async def test_an_agent_is_shown_the_agents_md_that_a_step_of_its_plan_has_read_
 
 
 @pytest.mark.slow
-@pytest.mark.sampled
+@pytest.mark.in_turn
 @pytest.mark.crosses_runs
 async def test_two_agents_of_a_plan_are_each_shown_all_that_applies_and_a_resumed_one_not_twice(serve: Serving) -> None:
     both = says({"tool_calls": [call("read_file", path="src/a.txt"), call("work", name="one", **WAITS)]}, times=2)
@@ -88,7 +88,7 @@ async def test_two_agents_of_a_plan_are_each_shown_all_that_applies_and_a_resume
 
 
 @pytest.mark.slow
-@pytest.mark.sampled
+@pytest.mark.in_turn
 @pytest.mark.crosses_runs
 async def test_after_its_session_is_cleared_an_agent_is_shown_the_present_agents_md_with_its_next_read(
     serve: Serving,

@@ -102,7 +102,7 @@ async def test_a_call_that_awaited_approval_asks_again_after_a_resume_and_its_re
 
 
 @pytest.mark.slow
-@pytest.mark.sampled
+@pytest.mark.in_turn
 async def test_a_decision_given_before_the_interruption_counts_after_it(
     serve: Serving, start: Callable[[Agents], Any]
 ) -> None:
@@ -142,7 +142,7 @@ async def test_a_result_stands_once_in_the_prompt_after_an_interruption_of_the_m
 
 
 @pytest.mark.slow
-@pytest.mark.sampled
+@pytest.mark.in_turn
 @pytest.mark.parametrize("how", ["cancel", "terminate"])
 async def test_a_call_that_ran_when_the_run_was_stopped_is_unknown_and_the_others_are_made(
     serve: Serving, start: Callable[[Agents], Any], how: str
@@ -181,7 +181,7 @@ async def _stop(started: Started, how: str) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.sampled
+@pytest.mark.in_turn
 async def test_calls_that_had_not_begun_when_the_agent_was_cancelled_ask_again(
     serve: Serving, start: Callable[[Agents], Any]
 ) -> None:
@@ -203,7 +203,7 @@ async def test_calls_that_had_not_begun_when_the_agent_was_cancelled_ask_again(
 
 
 @pytest.mark.slow
-@pytest.mark.sampled
+@pytest.mark.in_turn
 async def test_results_that_a_limit_kept_from_the_model_are_told_after_the_resume(
     serve: Serving, start: Callable[[Agents], Any]
 ) -> None:
@@ -219,7 +219,7 @@ async def test_results_that_a_limit_kept_from_the_model_are_told_after_the_resum
 
 
 @pytest.mark.slow
-@pytest.mark.sampled
+@pytest.mark.in_turn
 async def test_the_task_of_calls_that_end_after_a_resume_is_completed_with_them(serve: Serving) -> None:
     story = [
         says({"tool_calls": [call("plan_actions", reason="one")]}),
@@ -240,7 +240,7 @@ async def test_the_task_of_calls_that_end_after_a_resume_is_completed_with_them(
 
 
 @pytest.mark.slow
-@pytest.mark.sampled
+@pytest.mark.in_turn
 async def test_a_call_whose_tool_the_next_worker_lacks_is_told_as_not_made(
     serve: Serving, idle: Plans, settings: Settings
 ) -> None:

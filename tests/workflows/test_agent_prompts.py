@@ -44,7 +44,7 @@ def _reads_again(number: int, **more: Any) -> dict[str, Any]:
 
 
 @pytest.mark.slow
-@pytest.mark.sampled
+@pytest.mark.in_turn
 async def test_a_prompt_begins_with_all_of_the_one_before_through_corrections_and_truncated_answers(
     serve: Serving,
 ) -> None:
@@ -85,7 +85,7 @@ async def test_a_prompt_begins_with_all_of_the_one_before_through_corrections_an
 
 
 @pytest.mark.slow
-@pytest.mark.sampled
+@pytest.mark.in_turn
 @pytest.mark.crosses_runs
 async def test_any_result_can_be_read_again_denied_failed_and_large_ones_too_after_a_resume(serve: Serving) -> None:
     large = "".join(f"line {number}\n" for number in range(20_000))
@@ -123,7 +123,7 @@ async def test_any_result_can_be_read_again_denied_failed_and_large_ones_too_aft
 
 
 @pytest.mark.slow
-@pytest.mark.sampled
+@pytest.mark.in_turn
 @pytest.mark.crosses_runs
 async def test_near_the_context_limit_old_results_become_lines_and_the_model_reads_them_again(
     serve_small: Serving,
@@ -176,7 +176,7 @@ async def test_an_agent_whose_prompt_cannot_be_made_to_fit_fails_and_says_what_t
 
 
 @pytest.mark.slow
-@pytest.mark.sampled
+@pytest.mark.in_turn
 async def test_an_answer_that_came_after_an_interrupt_is_not_in_the_next_prompt(serve: Serving) -> None:
     late = {"reply": {"json": {"tool_calls": [call("work", name="late")]}, "delay": 4.0}}
     async with serve([says({"tool_calls": [call("work", name="one")]}), late, ANSWER]) as agents:

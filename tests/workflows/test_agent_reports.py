@@ -120,7 +120,7 @@ async def test_what_a_stopped_agent_did_is_in_the_plans_record(serve: Serving, e
 
 
 @pytest.mark.slow
-@pytest.mark.sampled
+@pytest.mark.in_turn
 async def test_a_resumed_plan_keeps_the_calls_and_tokens_of_the_agents_before(serve: Serving) -> None:
     story = [costing(100, writes("a")), costing(200, call("work", name="one", **WAITS))]
     async with serve([*story, costing(400, call("work", name="two", seconds=0.0)), DONE]) as agents:
@@ -146,7 +146,7 @@ async def test_a_resumed_plan_keeps_the_calls_and_tokens_of_the_agents_before(se
 
 
 @pytest.mark.slow
-@pytest.mark.sampled
+@pytest.mark.in_turn
 async def test_a_plan_that_was_terminated_learns_on_resume_what_its_agent_had_done(serve: Serving) -> None:
     story = [costing(100, writes("a")), costing(200, writes("b"), call("work", name="one", **WAITS)), DONE]
     async with serve(story) as agents:
@@ -226,7 +226,7 @@ async def test_a_file_that_an_agent_wrote_and_deleted_is_listed_as_deleted(serve
 
 
 @pytest.mark.slow
-@pytest.mark.sampled
+@pytest.mark.in_turn
 async def test_more_calls_than_are_listed_are_counted(serve: Serving) -> None:
     many = [call("list_directory", path=".") for _ in range(52)]
     async with serve([costing(100, *many), costing(100, *many), DONE]) as agents:
@@ -238,7 +238,7 @@ async def test_more_calls_than_are_listed_are_counted(serve: Serving) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.sampled
+@pytest.mark.in_turn
 @pytest.mark.crosses_runs
 async def test_an_agent_reports_once_in_each_of_its_turns_also_in_a_new_run_of_it(serve: Serving) -> None:
     async with serve([*(costing(100, call("list_directory", path=".")) for _ in range(6)), DONE]) as agents:

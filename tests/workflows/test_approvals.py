@@ -130,7 +130,7 @@ async def test_a_denied_step_is_skipped_and_blocks_what_depends_on_it(plans: Pla
 
 
 @pytest.mark.slow
-@pytest.mark.sampled
+@pytest.mark.in_turn
 @pytest.mark.parametrize(
     ("answer", "status", "code"),
     [("deny", "skipped", "NOBODY_ANSWERED"), ("approve", "completed", None), ("fail", "failed", "APPROVAL_TIMEOUT")],
@@ -163,7 +163,7 @@ async def test_decide_answers_and_approves(plans: Plans) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.sampled
+@pytest.mark.in_turn
 @pytest.mark.parametrize(
     ("message", "code"),
     [
@@ -377,7 +377,7 @@ async def test_a_strict_worker_lets_no_time_limit_approve(idle: Plans, make_work
 
 
 @pytest.mark.slow
-@pytest.mark.sampled
+@pytest.mark.in_turn
 async def test_an_edit_may_take_the_time_limit_of_an_approval_away(plans: Plans) -> None:
     plan = await plans.start([gate(approval={"timeout": 4.0}), work("long", seconds=4.5)])
     await plan.until_asked("gate")

@@ -89,7 +89,7 @@ def reading(items: list[Any], **rule: Any) -> dict[str, Any]:
 
 
 @pytest.mark.slow
-@pytest.mark.sampled
+@pytest.mark.in_turn
 async def test_after_a_failure_only_the_failed_item_runs_in_the_resumed_plan(plans: Plans) -> None:
     names = [f"i{number}" for number in range(60)]
     for name in names:

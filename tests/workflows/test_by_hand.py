@@ -44,10 +44,9 @@ DETAILS: list[dict[str, Any]] = [
 ]
 
 
-async def ended_by_hand(plans: Plans, client: Client, how: str, payload: Payload) -> Started:
-    """A plan whose first step was completed (`ok`) or failed by hand while it ran."""
-    plan = await plans.start([work("a", seconds=600), work("b", "a", requiresApproval=True)])
-    about: dict[str, Any] = {"namespace": client.namespace, "workflow_id": plan.id, "activity_id": "a"}
+async def end_by_hand(plan: Started, client: Client, step_id: str, how: str, payload: Payload) -> None:
+    """Complete (`ok`) or fail a step by hand once it runs."""
+    about: dict[str, Any] = {"namespace": client.namespace, "workflow_id": plan.id, "activity_id": step_id}
     given = Payloads(payloads=[payload])
     service = client.workflow_service
 
@@ -68,14 +67,14 @@ async def ended_by_hand(plans: Plans, client: Client, how: str, payload: Payload
         return True
 
     await until(responded, "the activity was ended by hand")
-    return plan
 
 
 @pytest.mark.modes("plain")
 @pytest.mark.parametrize("kind", sampled(RESULTS, 2))
 async def test_a_result_that_somebody_made_ends_the_step(plans: Plans, temporal_client: Client, kind: str) -> None:
     payload, code = RESULTS[kind]
-    plan = await ended_by_hand(plans, temporal_client, "ok", payload)
+    plan = await plans.start([work("a", seconds=600), work("b", "a", requiresApproval=True)])
+    await end_by_hand(plan, temporal_client, "a", "ok", payload)
     view = await plan.until(lambda view: step(view, "a")["status"] in ("completed", "failed"), "it has ended")
     result = step(view, "a")["result"]
     assert result.get("code") == code
@@ -89,10 +88,13 @@ async def test_a_result_that_somebody_made_ends_the_step(plans: Plans, temporal_
 @pytest.mark.sampled
 @pytest.mark.modes("plain")
 async def test_a_failure_that_somebody_made_fails_the_step(plans: Plans, temporal_client: Client) -> None:
-    for detail in DETAILS:
+    plan = await plans.start([work(f"a{number}", seconds=600) for number in range(len(DETAILS))])
+    for number, detail in enumerate(DETAILS):
         payload = Payload(metadata=JSON, data=json.dumps(detail).encode())
-        plan = await ended_by_hand(plans, temporal_client, "fail", payload)
-        result = step(await plan.ended(), "a")["result"]
+        await end_by_hand(plan, temporal_client, f"a{number}", "fail", payload)
+    view = await plan.ended()
+    for number, detail in enumerate(DETAILS):
+        result = step(view, f"a{number}")["result"]
         assert result["code"] == "BY_HAND", detail
         assert 0 <= result["duration"] < 1e15, detail
         assert result["attempt"] == (2 if detail == DETAILS[-1] else 1), detail

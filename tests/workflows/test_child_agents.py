@@ -173,7 +173,7 @@ async def test_a_plan_is_resumed_although_the_agent_of_its_step_cannot_say_how_i
 
 
 @pytest.mark.slow
-@pytest.mark.sampled
+@pytest.mark.in_turn
 @pytest.mark.modes("plain")
 async def test_an_agent_that_could_not_begin_leaves_the_one_before_it_to_the_next_run(serve: Serving) -> None:
     async with serve(STORY) as agents:
@@ -198,7 +198,7 @@ async def _has_ended(client: Client, name: str) -> bool:
 
 
 @pytest.mark.slow
-@pytest.mark.sampled
+@pytest.mark.in_turn
 @pytest.mark.crosses_runs
 async def test_an_agent_that_is_asked_for_something_else_begins_anew(serve: Serving) -> None:
     other = [says({"answer": "something else", "confidence": "high"}, when={"last": "Do something else."})]
@@ -237,7 +237,7 @@ async def test_the_task_list_of_an_agent_is_the_progress_of_its_step(serve: Serv
 
 
 @pytest.mark.slow
-@pytest.mark.sampled
+@pytest.mark.in_turn
 @pytest.mark.crosses_runs
 async def test_a_file_changed_while_an_agent_was_interrupted_is_told_to_its_model(serve: Serving) -> None:
     story = [

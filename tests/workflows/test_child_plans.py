@@ -103,7 +103,7 @@ async def test_a_child_plan_gives_values_that_are_too_long_for_history_whole(pla
 
 
 @pytest.mark.slow
-@pytest.mark.sampled
+@pytest.mark.in_turn
 async def test_a_plan_that_runs_itself_ends_at_the_deepest_level(plans: Plans) -> None:
     file = written(plans, "self.json", steps=[sub("again", file="self.json")], outputs={"x": "again"})
     view = await plans.run([sub("begin", file=file)])
@@ -209,7 +209,7 @@ async def _stopped(plans: Plans, plan: Started, how: str) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.sampled
+@pytest.mark.in_turn
 @pytest.mark.parametrize("how", ["interrupt", "cancel", "terminate"])
 async def test_resuming_the_parent_resumes_its_child_which_keeps_what_is_done(plans: Plans, how: str) -> None:
     steps = [work("first"), work("slow", "first", args=WAITS), work("last", "slow")]
@@ -316,7 +316,7 @@ def agent(step_id: str) -> dict[str, Any]:
 
 
 @pytest.mark.slow
-@pytest.mark.sampled
+@pytest.mark.in_turn
 @pytest.mark.modes("plain")
 async def test_agents_of_child_plans_share_the_budget_of_the_plan_exactly(serve: Serving) -> None:
     looks = says({"tool_calls": [call("list_directory", path=".")]}, times=0)

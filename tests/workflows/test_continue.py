@@ -71,7 +71,7 @@ async def test_updates_sent_while_the_runs_change_are_all_answered(plans: Plans)
 
 
 @pytest.mark.slow
-@pytest.mark.sampled
+@pytest.mark.in_turn
 @pytest.mark.modes("short")
 async def test_timers_go_on_where_they_were(plans: Plans) -> None:
     rule = {"timeout": 2.5, "onTimeout": "approve"}

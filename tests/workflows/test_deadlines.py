@@ -30,7 +30,7 @@ def expired(view: View) -> list[str]:
 
 
 @pytest.mark.slow
-@pytest.mark.sampled
+@pytest.mark.in_turn
 async def test_a_plan_that_takes_too_long_is_rolled_back_and_fails_with_the_reason(plans: Plans) -> None:
     steps = [work("a", undo=UNDO), work("slow", "a", args=WAITS), work("ask", "a", requiresApproval=True)]
     started = await plans.start(steps, rollback=True, timeout=SOON, **LAST)
@@ -48,7 +48,7 @@ async def test_a_plan_that_takes_too_long_is_rolled_back_and_fails_with_the_reas
 
 
 @pytest.mark.slow
-@pytest.mark.sampled
+@pytest.mark.in_turn
 async def test_waiting_pausing_and_continue_as_new_do_not_stop_the_clock(plans: Plans) -> None:
     steps = [work("a"), work("b", "a"), work("ask", "b", requiresApproval=True)]
     started = await plans.start(steps, {"historyLimit": 10, "timeout": SOON}, timeout=3_600.0, **LAST)
@@ -68,7 +68,7 @@ async def test_a_plan_in_review_has_all_the_time_and_one_that_ends_in_time_is_co
 
 
 @pytest.mark.slow
-@pytest.mark.sampled
+@pytest.mark.in_turn
 async def test_a_child_plan_ends_with_its_parent(plans: Plans) -> None:
     inner = {"steps": [work("inner", args=WAITS)]}
     started = await plans.start([{"id": "child", "tool": "plan", "args": inner}], timeout=SOON)

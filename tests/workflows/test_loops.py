@@ -223,7 +223,7 @@ async def test_a_paused_loop_begins_no_item_until_it_is_unpaused(plans: Plans) -
 
 
 @pytest.mark.slow
-@pytest.mark.sampled
+@pytest.mark.in_turn
 async def test_a_loop_over_a_list_outside_history_and_its_large_values_are_used_whole(plans: Plans) -> None:
     items = [{"name": f"file number {number}", "pad": "x" * 200} for number in range(60)]
     (plans.workspace / "list.json").write_text(json.dumps(items))

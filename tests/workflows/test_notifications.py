@@ -97,7 +97,7 @@ async def test_a_waiting_approval_is_told_with_its_whole_call_and_digest(
 
 
 @pytest.mark.slow
-@pytest.mark.sampled
+@pytest.mark.in_turn
 async def test_a_target_that_is_away_neither_delays_nor_fails_a_plan_and_gets_its_message_later(
     idle: Plans, make_worker: MakeWorker, hook: Sink, targets: Path
 ) -> None:

@@ -92,7 +92,7 @@ async def test_a_resumed_plan_uses_and_shows_the_output_that_was_kept(plans: Pla
 
 
 @pytest.mark.slow
-@pytest.mark.sampled
+@pytest.mark.in_turn
 async def test_a_model_reads_on_in_long_output_and_its_calls_have_logs(serve: Serving) -> None:
     shown = json.dumps({"stdout": "".join(f"line {number}\n" for number in range(1, 300_001))})
     offset = shown.index("line 250000")

@@ -140,7 +140,7 @@ BAD: dict[str, dict[str, Any]] = {
 
 
 @pytest.mark.slow
-@pytest.mark.sampled
+@pytest.mark.in_turn
 @pytest.mark.parametrize("kind", BAD)
 @pytest.mark.modes("plain")
 async def test_a_bad_choice_is_corrected(idle: Plans, make_worker: MakeWorker, kind: str) -> None:

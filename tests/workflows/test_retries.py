@@ -112,7 +112,7 @@ async def _attempts(plan: Started, activity_id: str) -> int:
 
 
 @pytest.mark.slow
-@pytest.mark.sampled
+@pytest.mark.in_turn
 @pytest.mark.crosses_runs
 async def test_three_attempts_are_three_records_of_the_history_each_with_its_error_and_time(plans: Plans) -> None:
     rule = {"attempts": 3, "delay": 0.05, "factor": 2.0}

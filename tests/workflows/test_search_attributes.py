@@ -111,7 +111,7 @@ async def test_a_server_that_knows_some_search_attributes_indexes_by_these_and_n
 
 
 @pytest.mark.slow
-@pytest.mark.sampled
+@pytest.mark.in_turn
 @pytest.mark.modes("plain")
 async def test_a_plan_is_started_with_those_search_attributes_that_the_server_knows(
     temporal_binary: Path, tmp_path: Path, make_worker: MakeWorker, workspace: Path, queue: str

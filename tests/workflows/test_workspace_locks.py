@@ -72,7 +72,7 @@ async def test_a_plan_that_waits_can_be_cancelled_and_runs_nothing(plans: Plans)
 
 
 @pytest.mark.slow
-@pytest.mark.sampled
+@pytest.mark.in_turn
 async def test_a_plan_that_is_terminated_frees_its_workspace(plans: Plans) -> None:
     first = await holding(plans)
     second = await waiting(plans)

@@ -66,7 +66,7 @@ async def test_a_long_value_is_kept_outside_history(attempts: Attempts) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.sampled
+@pytest.mark.in_turn
 async def test_a_value_beyond_all_measure_is_refused(attempts: Attempts) -> None:
     assert await attempts.code(giving("x" * (65 * 1024 * 1024))) == "VALUE_TOO_LARGE"
 

@@ -79,7 +79,7 @@ async def test_an_error_that_cannot_get_better_is_tried_once(
 
 
 @pytest.mark.slow
-@pytest.mark.sampled
+@pytest.mark.in_turn
 async def test_cancelling_ends_a_command_and_all_it_started_before_the_step_is_cancelled(
     temporal_client: Client, queue: str, attempts: Attempts
 ) -> None:

@@ -95,7 +95,7 @@ def test_a_hostile_schema_holds_no_worker(name: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.sampled
+@pytest.mark.in_turn
 async def test_a_worker_goes_on_while_a_hostile_schema_is_judged(tmp_path: Path) -> None:
     schema, value = ENDLESS["references that fan out"]
     gaps: list[float] = []

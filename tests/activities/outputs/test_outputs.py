@@ -105,7 +105,7 @@ async def test_long_output_is_text_wherever_it_is_a_part(attempts: Attempts) -> 
 
 
 @pytest.mark.slow
-@pytest.mark.sampled
+@pytest.mark.in_turn
 async def test_what_is_too_long_to_load_is_refused_where_it_is_a_part_and_its_other_fields_are_not(
     attempts: Attempts,
 ) -> None:
@@ -216,7 +216,7 @@ async def test_a_storage_that_stays_out_of_reach_fails_the_step_for_a_retry(
 
 
 @pytest.mark.slow
-@pytest.mark.sampled
+@pytest.mark.in_turn
 async def test_output_is_whole_and_can_be_followed_where_values_are_in_s3(
     attempts: Attempts,
     bucket: str,
@@ -242,7 +242,7 @@ async def test_output_is_whole_and_can_be_followed_where_values_are_in_s3(
 
 
 @pytest.mark.slow
-@pytest.mark.sampled
+@pytest.mark.in_turn
 async def test_without_room_for_output_the_step_says_where_it_is_lacking_and_the_worker_goes_on(
     attempts: Attempts,
 ) -> None:

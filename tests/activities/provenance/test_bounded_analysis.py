@@ -34,7 +34,7 @@ PLAIN = "".join(f"b{n} = 'name' + '{n}'\nopen(b{n}, 'w')\n" for n in range(500))
 
 
 @pytest.mark.slow
-@pytest.mark.sampled
+@pytest.mark.in_turn
 @pytest.mark.parametrize("name", COMMANDS)
 def test_a_command_is_analysed_with_bounded_work(name: str) -> None:
     plain = "touch a b c; echo x > d; " * 400
@@ -56,7 +56,7 @@ def test_so_many_variables_are_known_and_known_ones_can_change() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.sampled
+@pytest.mark.in_turn
 @pytest.mark.parametrize(
     "of", [lambda size: "sudo " * size + "touch a", lambda size: "cd a; " * size, lambda size: "touch a > b; " * size]
 )
@@ -69,7 +69,7 @@ def test_the_analysis_of_a_command_takes_time_proportional_to_its_length(of: Cal
 
 
 @pytest.mark.slow
-@pytest.mark.sampled
+@pytest.mark.in_turn
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_a_program_is_analysed_with_bounded_work(name: str) -> None:
     code = PROGRAMS[name] + "open(a, 'w')\n"

@@ -157,7 +157,7 @@ async def test_a_reader_sees_the_old_content_or_the_new(attempts: Attempts) -> N
 
 
 @pytest.mark.slow
-@pytest.mark.sampled
+@pytest.mark.in_turn
 def test_a_failed_write_leaves_the_old_file_and_nothing_else(attempts: Attempts, state_dir: Path) -> None:
     (attempts.workspace / "x").write_text("old")
     program = f"""

@@ -34,7 +34,7 @@ HOSTILE = {"interleaved": interleaved, "repeated": repeated}
 
 
 @pytest.mark.slow
-@pytest.mark.sampled
+@pytest.mark.in_turn
 @pytest.mark.parametrize("name", HOSTILE)
 def test_a_costly_diff_ends_and_is_right(tmp_path: Path, name: str) -> None:
     before, after = HOSTILE[name]()
@@ -70,7 +70,7 @@ def test_a_usual_diff_is_that_of_difflib(seed: int) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.sampled
+@pytest.mark.in_turn
 def test_the_nearest_lines_of_many_similar_ones_are_found_with_bounded_work() -> None:
     chosen = random.Random(2)
     rows = ["".join(chosen.sample("abcdefghijklmnopqrstuvwxyz" * 7, 180)) for _ in range(3_000)]

@@ -14,7 +14,7 @@ DEMO = [says(WORKS, FIRST), says({"answer": "Both are written."}, LATER)]
 
 
 @pytest.mark.slow
-@pytest.mark.sampled
+@pytest.mark.in_turn
 async def test_a_run_replayed_unchanged_is_identical_and_calls_no_tool(
     temporal_client: Client, settings: Settings
 ) -> None:
@@ -37,7 +37,7 @@ async def test_a_run_replayed_unchanged_is_identical_and_calls_no_tool(
 
 
 @pytest.mark.slow
-@pytest.mark.sampled
+@pytest.mark.in_turn
 async def test_another_model_shows_what_differs_in_calls_tokens_and_cost(
     temporal_client: Client, settings: Settings
 ) -> None:
@@ -68,7 +68,7 @@ async def test_another_model_shows_what_differs_in_calls_tokens_and_cost(
 
 
 @pytest.mark.slow
-@pytest.mark.sampled
+@pytest.mark.in_turn
 @pytest.mark.parametrize("goes_on", [False, True])
 async def test_a_call_that_is_not_in_the_record_ends_the_replay_or_fails(
     goes_on: bool, temporal_client: Client, settings: Settings
@@ -122,7 +122,7 @@ async def test_what_people_decided_is_decided_again_and_nobody_is_asked(
 
 
 @pytest.mark.slow
-@pytest.mark.sampled
+@pytest.mark.in_turn
 async def test_a_run_that_was_interrupted_is_replayed_as_far_as_it_came(
     temporal_client: Client, settings: Settings
 ) -> None:
@@ -141,7 +141,7 @@ async def test_a_run_that_was_interrupted_is_replayed_as_far_as_it_came(
 
 
 @pytest.mark.slow
-@pytest.mark.sampled
+@pytest.mark.in_turn
 async def test_failed_calls_unusable_answers_and_results_read_on_are_replayed_too(
     temporal_client: Client, settings: Settings
 ) -> None:
@@ -164,7 +164,7 @@ async def test_failed_calls_unusable_answers_and_results_read_on_are_replayed_to
 
 
 @pytest.mark.slow
-@pytest.mark.sampled
+@pytest.mark.in_turn
 async def test_a_limit_of_tokens_ends_a_replay_before_it_asks(temporal_client: Client, settings: Settings) -> None:
     async with lab(temporal_client, settings, DEMO) as here:
         name = await here.recorded("Write one and two")

@@ -68,7 +68,7 @@ async def test_what_an_agent_starts_waives_nothing(
 
 
 @pytest.mark.slow
-@pytest.mark.sampled
+@pytest.mark.in_turn
 async def test_time_approves_nothing_that_an_agent_starts(host: Host, worker: Worker, workspace: Path) -> None:
     (workspace / "old.txt").write_text("old")
     (workspace / "mine.txt").write_text("mine")

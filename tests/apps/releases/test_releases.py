@@ -115,7 +115,7 @@ async def version_of(plan: Started) -> str:
 
 
 @pytest.mark.slow
-@pytest.mark.sampled
+@pytest.mark.in_turn
 async def test_a_plan_stays_with_its_version_until_it_is_moved_and_a_release_is_taken_back_in_one_call(
     team: Team,
 ) -> None:
@@ -172,7 +172,7 @@ async def long_plan(team: Team) -> Started:
 
 
 @pytest.mark.slow
-@pytest.mark.sampled
+@pytest.mark.in_turn
 async def test_a_ramp_is_ended_before_a_release_is_taken_back(team: Team) -> None:
     one = await team.worker("1")
     await ramp(team.client, one, 100)
@@ -186,7 +186,7 @@ async def test_a_ramp_is_ended_before_a_release_is_taken_back(team: Team) -> Non
 
 
 @pytest.mark.slow
-@pytest.mark.sampled
+@pytest.mark.in_turn
 async def test_a_version_gets_new_plans_once_its_workers_listen_to_every_task_queue_in_use(team: Team) -> None:
     further = f"{team.settings.task_queue}-gpu"
     one = await team.worker("1")
@@ -240,7 +240,7 @@ async def _changed(team: Team, version: Version) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.sampled
+@pytest.mark.in_turn
 async def test_plans_begun_without_a_version_continue_at_the_first_one(team: Team) -> None:
     plain = build(team.client, team.settings, load_tools([LEDGER_TOOLS]), indexed=True)
     async with plain:
@@ -252,7 +252,7 @@ async def test_plans_begun_without_a_version_continue_at_the_first_one(team: Tea
 
 
 @pytest.mark.slow
-@pytest.mark.sampled
+@pytest.mark.in_turn
 async def test_what_the_server_does_not_know_or_gives_new_plans_is_neither_ramped_nor_drained(team: Team) -> None:
     one = await team.worker("1")
     await ramp(team.client, one, 100)
@@ -265,7 +265,7 @@ async def test_what_the_server_does_not_know_or_gives_new_plans_is_neither_rampe
 
 
 @pytest.mark.slow
-@pytest.mark.sampled
+@pytest.mark.in_turn
 async def test_a_server_without_versions_says_so_and_is_asked_not_guessed(
     temporal_binary: Path, tmp_path: Path, state_dir: Path
 ) -> None:

@@ -41,7 +41,7 @@ async def test_a_step_is_edited_in_the_form_of_its_tool(open_screen: Open) -> No
 
 
 @pytest.mark.slow
-@pytest.mark.sampled
+@pytest.mark.in_turn
 async def test_what_the_plan_refuses_is_said_at_its_field_and_stays_typed(open_screen: Open) -> None:
     async with open_screen(*STEPS, {"id": "nap", "tool": "sleep", "args": {"seconds": 1}}) as screen:
         await screen.choose("nap")
@@ -96,7 +96,7 @@ async def test_a_step_is_skipped_and_the_skip_taken_back(open_screen: Open) -> N
 
 
 @pytest.mark.slow
-@pytest.mark.sampled
+@pytest.mark.in_turn
 async def test_a_step_is_added_with_a_tool_found_by_typing(open_screen: Open) -> None:
     async with open_screen() as screen:
         await screen.press("a")
@@ -133,7 +133,7 @@ async def test_a_change_by_another_reviewer_is_seen_at_once(open_screen: Open) -
 
 
 @pytest.mark.slow
-@pytest.mark.sampled
+@pytest.mark.in_turn
 async def test_two_reviewers_edit_one_step_and_nothing_typed_is_lost(open_screen: Open) -> None:
     async with open_screen() as screen:
         await screen.open_form("path  text, required")
@@ -159,7 +159,7 @@ async def test_a_change_elsewhere_does_not_disturb_a_form(open_screen: Open) -> 
 
 
 @pytest.mark.slow
-@pytest.mark.sampled
+@pytest.mark.in_turn
 async def test_the_plan_begins_and_its_steps_are_approved_on_the_screen(open_screen: Open, workspace: Path) -> None:
     async with open_screen() as screen:
         await screen.press("b")
@@ -179,7 +179,7 @@ async def test_the_plan_begins_and_its_steps_are_approved_on_the_screen(open_scr
 
 
 @pytest.mark.slow
-@pytest.mark.sampled
+@pytest.mark.in_turn
 async def test_a_step_is_denied_with_a_comment_after_its_diff_was_shown(open_screen: Open) -> None:
     async with open_screen(WRITE, {**REMOVE, "dependsOn": ["write"]}) as screen:
 
@@ -206,7 +206,7 @@ async def test_a_step_is_denied_with_a_comment_after_its_diff_was_shown(open_scr
 
 
 @pytest.mark.slow
-@pytest.mark.sampled
+@pytest.mark.in_turn
 async def test_always_shows_its_scope_before_it_counts(open_screen: Open) -> None:
     again = {**REMOVE, "id": "again", "args": {"path": "b.txt"}, "dependsOn": ["remove"]}
     other = {**WRITE, "id": "other", "args": {"path": "b.txt", "content": "x"}}
@@ -265,7 +265,7 @@ async def test_a_key_that_comes_before_the_question_can_be_read_approves_nothing
 
 
 @pytest.mark.slow
-@pytest.mark.sampled
+@pytest.mark.in_turn
 async def test_steps_that_have_not_begun_stay_editable_while_the_plan_runs(open_screen: Open) -> None:
     async with open_screen(*STEPS, LONG, review=False) as screen:
         await screen.until_shown("? approve: y/n")
@@ -286,7 +286,7 @@ async def test_steps_that_have_not_begun_stay_editable_while_the_plan_runs(open_
 
 
 @pytest.mark.slow
-@pytest.mark.sampled
+@pytest.mark.in_turn
 async def test_texts_of_a_plan_cannot_draw_on_the_screen(open_screen: Open) -> None:
     evil = "\x1b[2Jgone\u202e \x07[red]not red[/red]"
     step = {**WRITE, "description": evil, "args": {"path": "a.txt", "content": evil}}
@@ -304,7 +304,7 @@ async def test_texts_of_a_plan_cannot_draw_on_the_screen(open_screen: Open) -> N
 
 
 @pytest.mark.slow
-@pytest.mark.sampled
+@pytest.mark.in_turn
 @pytest.mark.parametrize("size", [(80, 24), (120, 40), (50, 16)])
 async def test_no_row_is_wider_than_the_terminal(open_screen: Open, size: tuple[int, int]) -> None:
     wide = {**WRITE, "description": "很长的描述" * 40}
@@ -315,7 +315,7 @@ async def test_no_row_is_wider_than_the_terminal(open_screen: Open, size: tuple[
 
 
 @pytest.mark.slow
-@pytest.mark.sampled
+@pytest.mark.in_turn
 async def test_a_question_is_answered_with_y_until_the_answer_fits(open_screen: Open) -> None:
     ask = {"id": "ask", "tool": "ask", "args": {"question": "Which colour?", "choices": ["red", "blue"]}}
     async with open_screen(ask) as screen:

@@ -50,7 +50,7 @@ async def at_rest(screen: Terminal) -> int:
 
 
 @pytest.mark.slow
-@pytest.mark.sampled
+@pytest.mark.in_turn
 async def test_run_with_review_opens_the_screen_and_follows_the_plan_when_it_begins(
     environ: dict[str, str], worker: Worker, tmp_path: Path, workspace: Path
 ) -> None:

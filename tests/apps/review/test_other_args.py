@@ -34,7 +34,7 @@ async def compared(item: Card) -> Card:
 
 
 @pytest.mark.slow
-@pytest.mark.sampled
+@pytest.mark.in_turn
 async def test_a_call_is_changed_read_with_its_diff_and_approved_as_shown(open_screen: Open, workspace: Path) -> None:
     (workspace / "b.txt").write_text("old\n")
     step = {**SAVE, "requiresApproval": True}
@@ -97,7 +97,7 @@ async def test_what_cannot_be_run_is_said_and_stays_typed_until_it_can(open_scre
 
 
 @pytest.mark.slow
-@pytest.mark.sampled
+@pytest.mark.in_turn
 async def test_a_form_of_arguments_is_left_without_a_decision_only_when_asked_twice(open_screen: Open) -> None:
     async with open_screen(NAP) as screen:
         await screen.press("e")
@@ -114,7 +114,7 @@ async def test_a_form_of_arguments_is_left_without_a_decision_only_when_asked_tw
 
 
 @pytest.mark.slow
-@pytest.mark.sampled
+@pytest.mark.in_turn
 async def test_an_edit_of_a_call_that_is_not_asked_about_any_more_approves_nothing(open_screen: Open) -> None:
     async with open_screen(NAP) as screen:
         await asked(screen, "nap")

@@ -22,7 +22,7 @@ async def ask_for_a_list(screen: Screen, key: str) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.sampled
+@pytest.mark.in_turn
 async def test_a_plan_is_regenerated_with_feedback_and_the_difference_shown(
     temporal_client: Client, settings: Settings, start_unserved: Start
 ) -> None:

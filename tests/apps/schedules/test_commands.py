@@ -20,7 +20,7 @@ ASKS = {"steps": [
 
 
 @pytest.mark.slow
-@pytest.mark.sampled
+@pytest.mark.in_turn
 async def test_a_schedule_shows_what_its_runs_await_as_the_list_of_plans_does(
     environ: dict[str, str], worker: Worker, tmp_path: Path, queue: str
 ) -> None:
@@ -45,7 +45,7 @@ async def test_a_schedule_shows_what_its_runs_await_as_the_list_of_plans_does(
 
 
 @pytest.mark.slow
-@pytest.mark.sampled
+@pytest.mark.in_turn
 async def test_a_schedule_from_its_creation_to_its_end(
     environ: dict[str, str], worker: Worker, tmp_path: Path, queue: str
 ) -> None:

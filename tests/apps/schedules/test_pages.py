@@ -13,7 +13,7 @@ PLAN = "title: Look\nsteps:\n  - {id: look, tool: list_directory}\n"
 
 
 @pytest.mark.slow
-@pytest.mark.sampled
+@pytest.mark.in_turn
 async def test_a_schedule_is_made_shown_changed_triggered_paused_resumed_and_deleted(
     visitor: Visitor, worker: Worker
 ) -> None:

@@ -114,7 +114,7 @@ def test_a_time_is_shown_in_its_zone_with_its_offset() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.sampled
+@pytest.mark.in_turn
 @given(st.text(max_size=60))
 def test_no_text_breaks_the_parsers(text: str) -> None:
     for given_ in (

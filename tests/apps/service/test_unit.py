@@ -92,7 +92,7 @@ def test_an_installed_service_tells_whose_it_is(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.sampled
+@pytest.mark.in_turn
 @given(st.dictionaries(st.from_regex(r"PLANS_[A-Z]{1,8}", fullmatch=True), _TEXT, max_size=3))
 def test_a_shell_reads_the_variables_as_they_were(
     tmp_path_factory: pytest.TempPathFactory, found: dict[str, str]

@@ -54,7 +54,7 @@ async def _events(client: Client, plan: str) -> int:
 
 
 @pytest.mark.slow
-@pytest.mark.sampled
+@pytest.mark.in_turn
 async def test_ten_viewers_cost_what_one_does_and_leave_no_trace_in_the_history(
     settings: Settings, temporal_client: Client, worker: Worker, start: Start
 ) -> None:
@@ -81,7 +81,7 @@ async def test_ten_viewers_cost_what_one_does_and_leave_no_trace_in_the_history(
 
 
 @pytest.mark.slow
-@pytest.mark.sampled
+@pytest.mark.in_turn
 async def test_a_viewer_that_comes_back_gets_what_changed_meanwhile_and_nothing_else(
     settings: Settings, temporal_client: Client, worker: Worker, start: Start
 ) -> None:
@@ -248,7 +248,7 @@ async def test_an_unknown_plan_or_step_is_told_with_its_code(
 
 
 @pytest.mark.slow
-@pytest.mark.sampled
+@pytest.mark.in_turn
 async def test_output_is_followed_by_all_who_look_and_late_ones_get_it_from_the_beginning(
     settings: Settings, temporal_client: Client, worker: Worker, start: Start
 ) -> None:

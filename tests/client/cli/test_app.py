@@ -67,13 +67,13 @@ def test_help_imports_nothing_that_only_commands_need() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.sampled
+@pytest.mark.in_turn
 def test_check_imports_no_temporal() -> None:
     assert not loaded("check", "examples/first-steps.yaml") & NOT_FOR_CHECK
 
 
 @pytest.mark.slow
-@pytest.mark.sampled
+@pytest.mark.in_turn
 def test_list_imports_temporal_and_nothing_that_reads_plans(environ: dict[str, str]) -> None:
     found = loaded("list", "--since", "2999-01-01", environ=environ)  # without open plans, whose standing is asked for
     assert "temporalio.client" in found
@@ -81,7 +81,7 @@ def test_list_imports_temporal_and_nothing_that_reads_plans(environ: dict[str, s
 
 
 @pytest.mark.slow
-@pytest.mark.sampled
+@pytest.mark.in_turn
 def test_no_command_imports_what_only_few_need() -> None:
     program = "import sys; from plansurvive.client.cli.commands import COMMANDS, imported"
     found = modules(f"{program}; [imported(name) for name in COMMANDS]; print('modules:', *sys.modules)")
@@ -134,7 +134,7 @@ async def test_the_help_of_a_command_is_its_own() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.sampled
+@pytest.mark.in_turn
 def test_a_shell_completes_commands_and_their_options() -> None:
     def completed(words: str, number: int) -> list[str]:
         return help_of(_PLAN_COMPLETE="complete_bash", COMP_WORDS=words, COMP_CWORD=str(number)).split()

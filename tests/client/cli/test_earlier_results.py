@@ -40,7 +40,7 @@ async def child_of(environ: Environ, plan_id: str) -> str:
 
 
 @pytest.mark.slow
-@pytest.mark.sampled
+@pytest.mark.in_turn
 async def test_since_means_the_child_of_the_same_step_in_the_run_that_it_names(
     environ: Environ, worker: Worker, tmp_path: Path, workspace: Path
 ) -> None:

@@ -60,7 +60,7 @@ def threads() -> set[threading.Thread]:
 
 
 @pytest.mark.slow
-@pytest.mark.sampled
+@pytest.mark.in_turn
 def test_a_command_leaves_the_process_as_it_was(environ: dict[str, str], tmp_path: Path) -> None:
     alone = environ | {"PLANS_AUTO_WORKER": "off"}
     commands = (

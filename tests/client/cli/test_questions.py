@@ -107,7 +107,7 @@ async def test_an_event_for_a_step_of_a_child_plan_is_sent_to_the_plan_which_sho
 
 
 @pytest.mark.slow
-@pytest.mark.sampled
+@pytest.mark.in_turn
 async def test_the_board_asks_with_a_form_until_the_answer_fits(
     environ: Environ, worker: Worker, tmp_path: Path
 ) -> None:
@@ -131,7 +131,7 @@ async def test_the_board_asks_with_a_form_until_the_answer_fits(
 
 
 @pytest.mark.slow
-@pytest.mark.sampled
+@pytest.mark.in_turn
 async def test_answer_without_a_value_shows_the_form(environ: Environ, worker: Worker, tmp_path: Path) -> None:
     file = written(tmp_path / "plan.json", {"id": "form", "steps": [COLOUR]})
     await plan(environ, "start", file)

@@ -189,7 +189,7 @@ async def test_an_approval_is_of_what_is_shown_and_of_nothing_else(
 
 
 @pytest.mark.slow
-@pytest.mark.sampled
+@pytest.mark.in_turn
 async def test_an_interrupted_run_goes_on_and_says_how_to_get_back(
     environ: Environ, worker: Worker, tmp_path: Path
 ) -> None:
@@ -232,7 +232,7 @@ async def test_a_plan_is_controlled_and_shown_by_commands(environ: Environ, work
 
 
 @pytest.mark.slow
-@pytest.mark.sampled
+@pytest.mark.in_turn
 async def test_a_person_is_asked_about_the_very_arguments(environ: Environ, worker: Worker, tmp_path: Path) -> None:
     remove = {**REMOVE, "args": {"path": "$write.path"}}
     async with running(environ, "run", file_of(tmp_path, WRITE, remove), "--id", "very") as process:
@@ -256,7 +256,7 @@ async def plan_is(environ: Environ, name: str, status: str) -> bool:
 
 
 @pytest.mark.slow
-@pytest.mark.sampled
+@pytest.mark.in_turn
 async def test_a_list_of_running_plans_says_that_none_is(environ: Environ, temporal_client: Client) -> None:
     listed = await plan(environ, "list", "--running", "--json")
     if not listed.json:  # the server is shared with other tests
@@ -276,7 +276,7 @@ async def test_a_plan_in_review_begins_when_told(environ: Environ, worker: Worke
 
 
 @pytest.mark.slow
-@pytest.mark.sampled
+@pytest.mark.in_turn
 async def test_plans_are_listed(environ: Environ, worker: Worker, tmp_path: Path) -> None:
     plan_id = await started(environ, tmp_path, WRITE)
 

@@ -56,7 +56,7 @@ async def test_a_command_that_follows_something_ends_in_order(
 
 
 @pytest.mark.slow
-@pytest.mark.sampled
+@pytest.mark.in_turn
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT], ids=["sigterm", "sigint"])
 async def test_a_command_that_is_still_loading_ends_in_order(environ: dict[str, str], number: signal.Signals) -> None:
     """Its libraries take a second to load; here the signal arrives as the first of them is looked for."""
@@ -78,7 +78,7 @@ async def test_a_command_that_is_still_loading_ends_in_order(environ: dict[str, 
 
 
 @pytest.mark.slow
-@pytest.mark.sampled
+@pytest.mark.in_turn
 def test_a_signal_that_comes_after_the_command_has_ended_does_not_tear_the_interpreter_down() -> None:
     program = (
         "import io, os, sys\n"

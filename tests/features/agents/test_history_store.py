@@ -354,7 +354,7 @@ def write_on_a_full_disk(store: AgentHistory, lasts: int) -> str:
 
 
 @pytest.mark.slow
-@pytest.mark.sampled
+@pytest.mark.in_turn
 def test_a_write_that_fails_is_tried_three_times_and_leaves_the_file_as_it_was(store: AgentHistory) -> None:
     told = write_on_a_full_disk(store, lasts=100)
     assert told.startswith("3 True [] HISTORY_WRITE_FAILED: ")
@@ -362,7 +362,7 @@ def test_a_write_that_fails_is_tried_three_times_and_leaves_the_file_as_it_was(s
 
 
 @pytest.mark.slow
-@pytest.mark.sampled
+@pytest.mark.in_turn
 def test_a_write_that_fails_twice_succeeds_the_third_time(store: AgentHistory) -> None:
     told = write_on_a_full_disk(store, lasts=2)
     assert told in ("4 False []", "3 False []")  # the third file, and that of the current run

@@ -245,7 +245,7 @@ def test_whatever_is_altered_is_noticed(kept: tuple[Path, str]) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.sampled
+@pytest.mark.in_turn
 async def test_a_record_proves_whom_the_plan_itself_wanted(
     client: Client, settings: Settings, workspace: Path, tmp_path: Path
 ) -> None:

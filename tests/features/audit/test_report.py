@@ -84,7 +84,7 @@ async def test_a_tool_that_asked_first_has_not_failed(
 
 
 @pytest.mark.slow
-@pytest.mark.sampled
+@pytest.mark.in_turn
 async def test_the_record_says_who_did_what_and_holds_after_the_history_is_gone(
     plans: Plans, client: Client, settings: Settings, environ: dict[str, str]
 ) -> None:

@@ -45,7 +45,7 @@ def became(found: AuditReport) -> list[tuple[str, str, str, str, str]]:
 
 
 @pytest.mark.slow
-@pytest.mark.sampled
+@pytest.mark.in_turn
 async def test_the_record_says_what_became_of_each_signal_through_continue_as_new(
     plans: Plans, client: Client, settings: Settings, environ: dict[str, str]
 ) -> None:
@@ -131,7 +131,7 @@ async def test_a_sentence_that_may_quote_a_message_is_left_out(
 
 
 @pytest.mark.slow
-@pytest.mark.sampled
+@pytest.mark.in_turn
 async def test_more_refusals_than_are_kept_leave_the_oldest_signals_as_sent(
     plans: Plans, client: Client, settings: Settings
 ) -> None:
@@ -194,7 +194,7 @@ async def test_a_plan_that_has_ended_takes_no_signal(plans: Plans, client: Clien
 
 
 @pytest.mark.slow
-@pytest.mark.sampled
+@pytest.mark.in_turn
 async def test_a_record_of_a_newer_form_is_not_taken_for_one_of_this_version(
     plans: Plans, client: Client, settings: Settings, environ: dict[str, str]
 ) -> None:

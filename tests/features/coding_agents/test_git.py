@@ -59,7 +59,7 @@ async def test_git_tells_it_of_its_worktree_and_takes_no_change(
 
 
 @pytest.mark.slow
-@pytest.mark.sampled
+@pytest.mark.in_turn
 async def test_without_a_sandbox_git_takes_its_changes(idle: Plans, scene: Scene, tmp_path: Path) -> None:
     made(idle.workspace, a="one\n")
     said = tmp_path / "said.txt"

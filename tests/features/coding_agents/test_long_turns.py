@@ -61,7 +61,7 @@ async def test_lists_of_tasks_are_reported_together(idle: Plans, scene: Scene) -
 
 
 @pytest.mark.slow
-@pytest.mark.sampled
+@pytest.mark.in_turn
 async def test_a_turn_that_fills_the_history_is_continued_in_the_next_run_of_the_workflow(
     idle: Plans, scene: Scene
 ) -> None:
@@ -82,7 +82,7 @@ async def test_a_turn_that_fills_the_history_is_continued_in_the_next_run_of_the
 
 
 @pytest.mark.slow
-@pytest.mark.sampled
+@pytest.mark.in_turn
 async def test_more_questions_at_a_time_than_the_server_takes_are_asked_one_after_the_other(
     idle: Plans, scene: Scene
 ) -> None:

@@ -174,7 +174,7 @@ async def test_another_plan_is_not_touched(plan: Plan) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.sampled
+@pytest.mark.in_turn
 @pytest.mark.parametrize("trace", [True, False])
 async def test_steps_side_by_side_that_write_one_file_in_turn_are_undone_completely(
     attempts: Attempts, state_dir: Path, trace: bool

@@ -52,7 +52,7 @@ async def test_a_preview_lists_the_undos_and_the_files_and_does_nothing(
 
 
 @pytest.mark.slow
-@pytest.mark.sampled
+@pytest.mark.in_turn
 async def test_an_undo_asks_for_approval_and_runs_once(
     ended: str, environ: Environ, temporal_client: Client, workspace: Path
 ) -> None:

@@ -117,7 +117,7 @@ async def test_a_plan_begun_without_keys_ends_with_them(
 
 
 @pytest.mark.slow
-@pytest.mark.sampled
+@pytest.mark.in_turn
 async def test_a_worker_that_lacks_the_key_keeps_the_plan_waiting_and_says_which_one(
     environ: dict[str, str], settings: Settings, client: Client, workspace: Path, tmp_path: Path
 ) -> None:
@@ -145,7 +145,7 @@ async def test_a_client_without_the_key_is_told_which_one(plans: Plans, environ:
 
 
 @pytest.mark.slow
-@pytest.mark.sampled
+@pytest.mark.in_turn
 async def test_messages_that_are_not_encrypted_are_refused_if_the_operator_says_so(
     environ: dict[str, str], settings: Settings, workspace: Path
 ) -> None:
@@ -162,7 +162,7 @@ async def test_messages_that_are_not_encrypted_are_refused_if_the_operator_says_
 
 
 @pytest.mark.slow
-@pytest.mark.sampled
+@pytest.mark.in_turn
 async def test_a_key_that_is_added_while_a_plan_runs_encrypts_what_follows(plans: Plans, settings: Settings) -> None:
     started = await plans.start([work("a"), work("b", "a", requiresApproval=True), work("c", "b")])
     await started.until_asked("b")

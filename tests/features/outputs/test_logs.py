@@ -48,7 +48,7 @@ async def started(environ: Environ, directory: Path, *steps: dict[str, Any]) -> 
 
 
 @pytest.mark.slow
-@pytest.mark.sampled
+@pytest.mark.in_turn
 async def test_every_attempt_is_shown_with_its_output_its_end_and_why_the_next_one_came(
     environ: Environ, worker: Worker, tmp_path: Path
 ) -> None:

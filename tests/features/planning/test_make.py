@@ -111,7 +111,7 @@ def looped(items: str) -> dict[str, Any]:
 
 
 @pytest.mark.slow
-@pytest.mark.sampled
+@pytest.mark.in_turn
 async def test_the_llm_writes_a_loop_with_an_agent_in_it_and_a_template_which_is_reviewed_and_runs(
     environ: Environ, llm: ScriptedLlm, tmp_path: Path, workspace: Path
 ) -> None:

@@ -89,7 +89,7 @@ async def listed(started: Started) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.sampled
+@pytest.mark.in_turn
 async def test_what_no_workflow_refers_to_goes_and_what_a_plan_needs_stays(
     plans: Plans, client: Client, settings: Settings, workspace: Path
 ) -> None:
@@ -180,7 +180,7 @@ async def test_the_record_of_an_ended_plan_stays_with_its_history(
 
 
 @pytest.mark.slow
-@pytest.mark.sampled
+@pytest.mark.in_turn
 async def test_the_values_of_a_plan_go_with_its_history(
     plans: Plans, client: Client, settings: Settings, workspace: Path
 ) -> None:
@@ -195,7 +195,7 @@ async def test_the_values_of_a_plan_go_with_its_history(
 
 
 @pytest.mark.slow
-@pytest.mark.sampled
+@pytest.mark.in_turn
 async def test_what_a_schedule_will_start_stays(client: Client, settings: Settings, queue: str) -> None:
     action = ScheduleActionStartWorkflow(
         "PlanWorkflow", {"plan": {"steps": [], "title": BIG}}, id=f"plan-{queue}", task_queue=queue
@@ -225,7 +225,7 @@ async def test_what_is_young_stays_and_a_trial_removes_nothing(client: Client, s
 
 
 @pytest.mark.slow
-@pytest.mark.sampled
+@pytest.mark.in_turn
 async def test_a_value_wanted_again_is_young_again(client: Client, settings: Settings) -> None:
     path = await stray(settings)
     make_old(settings)
@@ -266,7 +266,7 @@ async def test_it_refuses_for_a_bucket_and_says_what_to_do(client: Client, setti
 
 
 @pytest.mark.slow
-@pytest.mark.sampled
+@pytest.mark.in_turn
 async def test_the_command_says_what_it_freed(environ: dict[str, str], settings: Settings) -> None:
     await stray(settings)
     make_old(settings)

@@ -136,7 +136,7 @@ def test_a_schema_bomb_is_refused_after_little_work(schema: dict[str, Any], valu
 
 
 @pytest.mark.slow
-@pytest.mark.sampled
+@pytest.mark.in_turn
 @pytest.mark.parametrize("name", sorted(ENDLESS.keys() - LARGE))
 def test_what_would_keep_anybody_busy_for_minutes_is_decided_by_count(name: str) -> None:
     schema, value = ENDLESS[name]

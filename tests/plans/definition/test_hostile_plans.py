@@ -41,7 +41,7 @@ def of_check(shape: str) -> Callable[[int], Callable[[], object]]:
 
 
 @pytest.mark.slow
-@pytest.mark.sampled
+@pytest.mark.in_turn
 @pytest.mark.parametrize("shape", WORST)
 def test_a_check_takes_time_proportional_to_the_plan(shape: str) -> None:
     assert growth(of_check(shape), 30_000) < 10

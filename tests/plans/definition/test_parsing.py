@@ -289,7 +289,7 @@ JSON = st.recursive(
 
 
 @pytest.mark.slow
-@pytest.mark.sampled
+@pytest.mark.in_turn
 @given(data=st.data())
 def test_a_mutated_plan_never_raises_it_has_problems_or_is_a_plan(data: st.DataObject) -> None:
     plan: Any = json.loads(json.dumps(VALID))

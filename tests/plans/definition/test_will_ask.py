@@ -138,7 +138,7 @@ def test_a_step_on_another_machine_meets_files_that_are_not_known_here() -> None
 
 
 @pytest.mark.slow
-@pytest.mark.sampled
+@pytest.mark.in_turn
 def test_a_big_plan_whose_steps_all_write_one_file_is_forecast_in_bounded_work() -> None:
     chain = [shell(f"s{n}", "true", *([f"s{n - 1}"] if n else [])) for n in range(2_000)]
     writers = [write(f"w{n}", "one", "s1999") for n in range(1_000)]

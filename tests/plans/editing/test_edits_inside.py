@@ -298,7 +298,7 @@ def test_a_plan_that_has_ended_is_not_edited_inside_either() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.sampled
+@pytest.mark.in_turn
 def test_many_edits_of_single_items_cost_little_more_than_one() -> None:
     names = [f"p{number}" for number in range(400)]
     played = begun(*names)

@@ -33,7 +33,7 @@ def often() -> Iterator[None]:
 
 
 @pytest.mark.slow
-@pytest.mark.sampled
+@pytest.mark.in_turn
 @pytest.mark.usefixtures("often")
 @pytest.mark.parametrize("depth", [0, 7, 30])
 def test_code_is_parsed_whatever_is_parsed_meanwhile(depth: int) -> None:

@@ -56,7 +56,7 @@ def test_json_keeps_the_value_and_shows_what_is_in_it(text: str) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.sampled
+@pytest.mark.in_turn
 def test_a_long_text_takes_a_time_in_proportion() -> None:
     def seconds(text: str) -> float:
         began = time.process_time()

@@ -214,7 +214,7 @@ async def test_one_thing_at_a_time_is_asked_of_a_service(own: dict[str, str]) ->
 
 
 @pytest.mark.slow
-@pytest.mark.sampled
+@pytest.mark.in_turn
 def test_the_command_of_the_service_is_found_from_its_directory() -> None:
     done = subprocess.run(
         [sys.executable, "-m", "plansurvive", "up", "--help"], cwd=ROOT, capture_output=True, check=False

@@ -65,7 +65,7 @@ def before(order: Sequence[str], names: Sequence[str]) -> Sequence[str]:
     return order[: max(order.index(name) for name in names)]
 
 
-@pytest.mark.sampled
+@pytest.mark.in_turn
 async def test_a_small_owner_does_not_wait_for_the_queue_of_a_big_one(
     temporal_binary: Path, tmp_path: Path, settings: Settings, workspace: Path
 ) -> None:
@@ -80,7 +80,7 @@ async def test_without_fairness_it_would_wait(
     assert await done_before(temporal_binary, tmp_path, settings, workspace, small, UNFAIR) > BIG * 3 / 4
 
 
-@pytest.mark.sampled
+@pytest.mark.in_turn
 async def test_plans_of_priority_one_come_before_what_was_queued_earlier(
     temporal_binary: Path, tmp_path: Path, settings: Settings, workspace: Path
 ) -> None:

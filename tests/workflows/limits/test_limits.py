@@ -68,7 +68,7 @@ def limited(tmp_path: Path) -> Callable[[str], Path]:
 
 
 @pytest.mark.slow
-@pytest.mark.sampled
+@pytest.mark.in_turn
 async def test_four_workers_share_a_rate_and_waiting_is_no_attempt(
     idle: Plans, make_worker: MakeWorker, limited: Callable[[str], Path]
 ) -> None:
@@ -88,7 +88,7 @@ async def test_four_workers_share_a_rate_and_waiting_is_no_attempt(
 
 
 @pytest.mark.slow
-@pytest.mark.sampled
+@pytest.mark.in_turn
 async def test_calls_with_different_keys_have_limits_of_their_own(
     idle: Plans, make_worker: MakeWorker, limited: Callable[[str], Path]
 ) -> None:
@@ -139,7 +139,7 @@ async def test_a_step_that_waits_says_for_what_holds_no_slot_and_can_be_cancelle
 
 
 @pytest.mark.slow
-@pytest.mark.sampled
+@pytest.mark.in_turn
 async def test_a_server_that_asks_to_be_left_alone_is_left_alone_by_all_steps(
     idle: Plans, make_worker: MakeWorker, limited: Callable[[str], Path]
 ) -> None:

@@ -33,7 +33,7 @@ async def _limiter_ended(temporal_client: Client, queue: str) -> AsyncIterator[N
 
 
 @pytest.mark.slow
-@pytest.mark.sampled
+@pytest.mark.in_turn
 async def test_an_agent_waits_for_its_turn_and_what_counts_are_the_tokens_that_were_used(
     idle: Plans, make_worker: Callable[..., Any], tmp_path: Path, temporal_client: Client
 ) -> None:
@@ -56,7 +56,7 @@ async def test_an_agent_waits_for_its_turn_and_what_counts_are_the_tokens_that_w
 
 
 @pytest.mark.slow
-@pytest.mark.sampled
+@pytest.mark.in_turn
 async def test_a_busy_endpoint_is_left_alone_by_everybody_for_as_long_as_it_says(
     idle: Plans, make_worker: Callable[..., Any], tmp_path: Path
 ) -> None:

@@ -54,7 +54,7 @@ async def _started(client: Client, temporal: Temporal, steps: list[dict[str, Any
 
 
 @pytest.mark.slow
-@pytest.mark.sampled
+@pytest.mark.in_turn
 @pytest.mark.parametrize("mode", ["2026-07-28", "legacy"])
 async def test_the_person_is_asked_during_the_call_and_again_with_the_reason_after_a_wrong_answer(
     host: Host, worker: Worker, temporal_client: Temporal, mode: Any
@@ -74,7 +74,7 @@ async def test_the_person_is_asked_during_the_call_and_again_with_the_reason_aft
 
 
 @pytest.mark.slow
-@pytest.mark.sampled
+@pytest.mark.in_turn
 @pytest.mark.parametrize("mode", ["2026-07-28", "legacy"])
 async def test_a_person_who_declines_decides_nothing_and_the_agent_learns_where_they_can(
     host: Host, worker: Worker, temporal_client: Temporal, mode: Any

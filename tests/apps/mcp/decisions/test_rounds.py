@@ -122,7 +122,7 @@ async def test_a_state_is_of_no_use_to_a_client_that_cannot_ask(
 
 
 @pytest.mark.slow
-@pytest.mark.sampled
+@pytest.mark.in_turn
 async def test_the_state_of_one_person_is_of_no_use_to_another_over_http(
     temporal_client: Temporal, worker: Worker, queue: str, state_dir: Path, workspace: Path
 ) -> None:

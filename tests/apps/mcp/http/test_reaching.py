@@ -29,7 +29,7 @@ async def page(temporal_client: Client, queue: str, state_dir: Path, workspace: 
 
 
 @pytest.mark.slow
-@pytest.mark.sampled
+@pytest.mark.in_turn
 @pytest.mark.parametrize("mode", ["auto", "legacy"])
 async def test_an_agent_with_the_token_starts_a_plan_in_the_persons_name(page: Page, worker: Worker, mode: str) -> None:
     async with page.agent(page.token, mode) as agent:
@@ -61,7 +61,7 @@ async def test_the_token_opens_no_page_and_decides_nothing(page: Page) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.sampled
+@pytest.mark.in_turn
 @pytest.mark.parametrize(
     "headers",
     [

@@ -95,7 +95,7 @@ async def test_a_plan_that_fails_is_an_error_that_says_why(host: Host, worker: W
 
 
 @pytest.mark.slow
-@pytest.mark.sampled
+@pytest.mark.in_turn
 @pytest.mark.parametrize(
     ("exact", "with_inputs", "is_asked"), [(False, False, True), (True, True, True), (True, False, False)]
 )

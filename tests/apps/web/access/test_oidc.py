@@ -168,7 +168,7 @@ async def test_a_token_that_is_not_what_it_should_be_lets_nobody_in(issuer: Issu
 
 
 @pytest.mark.slow
-@pytest.mark.sampled
+@pytest.mark.in_turn
 async def test_an_answer_counts_in_the_browser_that_began_and_for_its_state_only(issuer: Issuer) -> None:
     service = service_of(issuer)
     async with browsing(service) as victim, browsing(service) as attacker:
@@ -198,7 +198,7 @@ async def test_a_code_works_once(issuer: Issuer) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.sampled
+@pytest.mark.in_turn
 async def test_a_session_is_made_at_login_and_ends_with_the_logout(issuer: Issuer) -> None:
     async with browsing(service_of(issuer, PLANS_WEB_ROLES="*=operator")) as browser:
         browser.cookies.set("__Host-plans", "chosen-by-an-attacker")
@@ -232,7 +232,7 @@ def csrf_on(page: httpx.Response) -> str:
 
 
 @pytest.mark.slow
-@pytest.mark.sampled
+@pytest.mark.in_turn
 @pytest.mark.parametrize(
     "to", ["https://evil.example", "//evil.example", "/\\evil.example", "/%0d%0aSet-Cookie:a=b\r\nX: y", "javascript:1"]
 )
@@ -245,7 +245,7 @@ async def test_a_login_never_leads_to_another_site(issuer: Issuer, to: str) -> N
 
 
 @pytest.mark.slow
-@pytest.mark.sampled
+@pytest.mark.in_turn
 async def test_a_new_key_of_the_issuer_is_fetched_and_an_unknown_one_asks_no_more(issuer: Issuer) -> None:
     service = service_of(issuer)
     assert isinstance(service.access, OidcAccess)
@@ -264,7 +264,7 @@ async def test_a_new_key_of_the_issuer_is_fetched_and_an_unknown_one_asks_no_mor
 
 
 @pytest.mark.slow
-@pytest.mark.sampled
+@pytest.mark.in_turn
 @pytest.mark.parametrize(
     "metadata",
     [

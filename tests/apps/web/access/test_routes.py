@@ -97,7 +97,7 @@ async def test_each_route_asks_for_a_login_but_those_that_are_open(settings: Set
 
 
 @pytest.mark.slow
-@pytest.mark.sampled
+@pytest.mark.in_turn
 @pytest.mark.parametrize("role", list(Role))
 async def test_each_route_refuses_those_whose_role_is_too_low(settings: Settings, role: Role) -> None:
     async with client_of(settings, role.name.lower()) as person:
@@ -110,7 +110,7 @@ async def test_each_route_refuses_those_whose_role_is_too_low(settings: Settings
 
 
 @pytest.mark.slow
-@pytest.mark.sampled
+@pytest.mark.in_turn
 async def test_each_form_is_refused_without_its_token_and_from_another_page(settings: Settings) -> None:
     async with client_of(settings, "operator") as person:
         for method, path, needed in table(application(service_of(settings))):

@@ -182,7 +182,7 @@ async def test_other_arguments_are_typed_into_the_form_of_the_tool_and_shown_bef
 
 
 @pytest.mark.slow
-@pytest.mark.sampled
+@pytest.mark.in_turn
 async def test_other_arguments_for_a_call_that_changed_meanwhile_are_not_approved(
     ask: Ask, ann: httpx.AsyncClient, temporal_client: Client
 ) -> None:

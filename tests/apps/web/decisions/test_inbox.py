@@ -121,7 +121,7 @@ async def test_the_live_channel_says_what_waits_at_once(ask: Ask, service: Servi
 
 
 @pytest.mark.slow
-@pytest.mark.sampled
+@pytest.mark.in_turn
 async def test_when_the_server_is_away_the_watcher_says_so_and_keeps_what_it_knew(
     ask: Ask, service: Service, settings: Settings
 ) -> None:

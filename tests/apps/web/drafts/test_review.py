@@ -95,7 +95,7 @@ async def test_when_somebody_else_was_first_the_form_shows_what_changed_and_keep
 
 
 @pytest.mark.slow
-@pytest.mark.sampled
+@pytest.mark.in_turn
 async def test_steps_are_added_moved_skipped_unskipped_and_removed(visitor: Visitor, start: Start) -> None:
     plan = await start()
     page = await visitor.get(f"/plans/{plan}/draft/add?tool=list_directory")
@@ -199,7 +199,7 @@ async def test_a_single_item_of_a_running_loop_is_edited_by_its_form(visitor: Vi
 
 
 @pytest.mark.slow
-@pytest.mark.sampled
+@pytest.mark.in_turn
 async def test_the_problems_of_a_draft_stand_at_its_steps_and_it_cannot_be_begun(
     server: Server, temporal_client: Client, settings: Settings
 ) -> None:

@@ -45,7 +45,7 @@ def is_sound(nodes: list[Node]) -> bool:
 
 
 @pytest.mark.slow
-@pytest.mark.sampled
+@pytest.mark.in_turn
 @pytest.mark.parametrize(
     "steps",
     [

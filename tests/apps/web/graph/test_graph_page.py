@@ -219,7 +219,7 @@ async def test_a_step_leads_to_its_own_page_whatever_its_id(show: Show) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.sampled
+@pytest.mark.in_turn
 async def test_the_picture_moves_by_keys_and_is_not_a_trap_for_the_wheel(show: Show) -> None:
     async with show(document(view([written_step(number) for number in range(12)]))) as shown:
         plane = shown.page.locator(".graph svg > g")

@@ -23,7 +23,7 @@ async def events(client: Client, workflow: str) -> int:
 
 
 @pytest.mark.slow
-@pytest.mark.sampled
+@pytest.mark.in_turn
 async def test_looking_at_the_graph_and_the_time_line_adds_nothing_to_the_history(
     settings: Settings, temporal_client: Client, worker: Worker, queue: str, workspace: object
 ) -> None:

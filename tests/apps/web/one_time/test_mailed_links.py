@@ -21,7 +21,7 @@ STEP = {"id": "remove", "tool": "delete_file", "args": {"path": "x.txt"}}
 
 
 @pytest.mark.slow
-@pytest.mark.sampled
+@pytest.mark.in_turn
 async def test_the_link_in_a_mail_approves_once_and_its_second_use_is_refused(
     temporal_client: Client, settings: Settings
 ) -> None:

@@ -32,7 +32,7 @@ def test_a_small_plan_is_told_step_by_step() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.sampled
+@pytest.mark.in_turn
 def test_a_big_plan_is_told_in_twenty_lines_of_progress() -> None:
     rows = told(digest(10_000), 10_000, "ready", "running", "completed")
     assert len(rows) == 20

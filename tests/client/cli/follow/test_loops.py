@@ -64,7 +64,7 @@ def test_a_loop_of_thousands_of_items_is_told_in_few_lines_and_queries() -> None
 
 
 @pytest.mark.slow
-@pytest.mark.sampled
+@pytest.mark.in_turn
 def test_a_late_watcher_of_a_big_loop_gets_what_matters() -> None:
     player = big(3_000)
     view = brief(player)

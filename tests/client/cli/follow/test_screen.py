@@ -110,7 +110,7 @@ def plan_file(directory: Path) -> str:
 
 
 @pytest.mark.slow
-@pytest.mark.sampled
+@pytest.mark.in_turn
 async def test_a_key_approves_the_step_that_is_asked_for(
     environ: dict[str, str], worker: Worker, tmp_path: Path, workspace: Path
 ) -> None:
@@ -124,7 +124,7 @@ async def test_a_key_approves_the_step_that_is_asked_for(
 
 
 @pytest.mark.slow
-@pytest.mark.sampled
+@pytest.mark.in_turn
 async def test_a_denial_takes_a_comment_and_an_approval_other_arguments(
     environ: dict[str, str], worker: Worker, tmp_path: Path, workspace: Path
 ) -> None:
