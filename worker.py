@@ -46,7 +46,7 @@ from plansurvive.runtime.settings import Settings
 from plansurvive.runtime.task_queues import WORKER, Neighbours
 from plansurvive.runtime.versions.version import deployment_of
 from plansurvive.runtime.worker_pool import Processes
-from plansurvive.runtime.workflow_runner import runner_for, stores_here, with_patience
+from plansurvive.runtime.workflow_runner import runner_for, stores_here, tuned
 from plansurvive.workflows.policies import BEAT
 
 FIRST = 1
@@ -79,7 +79,7 @@ def build(
     worker matters; tests crash it there. `neighbours`: its version of the code, and whether others poll; else they may.
     `features`: of the process, which are running; else those of the settings.
     """
-    return with_patience(Worker(
+    return tuned(Worker(
         client,
         task_queue=polls or settings.task_queue,
         identity=identity(), deployment_config=deployment_of(neighbours.version if neighbours else None),

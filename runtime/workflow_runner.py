@@ -55,6 +55,7 @@ from temporalio.worker.workflow_sandbox import SandboxedWorkflowRunner
 from temporalio.workflow import Info
 
 from plansurvive.plans.signature import SEED_OF_START
+from plansurvive.runtime.conversion import visits
 from plansurvive.runtime.service.early_events import EarlyEvents, Evictions
 from plansurvive.runtime.storage import LocalDirectory
 from plansurvive.runtime.task_queues import Neighbours
@@ -219,12 +220,13 @@ class _ContextFree(WorkflowInstance):
         return self._inner.get_thread_id()
 
 
-def with_patience(worker: Worker) -> Worker:
-    """Set the deadlock timeout, and let the runner ask for evictions.
+def tuned(worker: Worker) -> Worker:
+    """Set the deadlock timeout, let the runner ask for evictions, and leave out needless walks through messages.
 
-    The SDK's only option for the former (`debug_mode`) also disables the sandbox, so this sets a private attribute; if
+    The SDK's only option for the first (`debug_mode`) also disables the sandbox, so this sets a private attribute; if
     an SDK version stores it elsewhere, the SDK's own timeout applies.
     """
+    visits.install()
     workflows = vars(worker).get("_workflow_worker")
     runner = vars(workflows).get("_workflow_runner") if workflows is not None else None
     if isinstance(runner, SharingRunner | OwnRunner):

@@ -34,7 +34,7 @@ from plansurvive.runtime.connect import compression, storage
 from plansurvive.runtime.feature import sealing_of
 from plansurvive.runtime.settings import Settings
 from plansurvive.runtime.storage import converter
-from plansurvive.runtime.workflow_runner import PASSED_THROUGH, SharingRunner, with_patience
+from plansurvive.runtime.workflow_runner import PASSED_THROUGH, SharingRunner, tuned
 from plansurvive.workflows.policies import BEAT
 
 
@@ -104,7 +104,7 @@ class PlansPlugin(SimplePlugin):
     async def run_worker(self, worker: Worker, next: Callable[[Worker], Awaitable[None]]) -> None:
         """Look what the server knows of our search attributes, then run."""
         self._is_indexed = await search_attributes.ensure(worker.client) >= search_attributes.TOLD
-        with_patience(worker)
+        tuned(worker)
         await super().run_worker(worker, next)
 
     def _converter(self, _: DataConverter | None) -> DataConverter:

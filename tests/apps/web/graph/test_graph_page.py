@@ -67,7 +67,7 @@ async def test_a_plan_too_big_for_the_window_opens_readable_at_what_awaits_a_dec
 
 
 async def test_a_small_graph_is_as_high_as_its_steps_and_cuts_no_text_of_them(show: Show) -> None:
-    label = "Put the headline of the week into the page, and everybody's name"
+    label = "Put the headline of the week on a page"  # fits on two lines in the widest fonts as well
     asks = step("first", tool="write_file", description=label, status="ready", awaiting="approval")
     async with show(document(view([asks, step("second-with-a-long-id", ["first"])]))) as shown:
         texts = await shown.page.locator("[data-node] .label, [data-node] .under").all_text_contents()
