@@ -16,6 +16,7 @@ from typing import Any
 from pydantic import ValidationError
 from temporalio import activity
 
+from plansurvive.activities.attempt.cancellation import cancelled_once
 from plansurvive.activities.attempt.environment import ToolEnvironment
 from plansurvive.activities.attempt.heartbeat import Heartbeat
 from plansurvive.activities.attempt.run_once import once
@@ -116,8 +117,9 @@ def tool_activity(
         heartbeat = Heartbeat(lambda: _progress(context, here.secrets), call.retry, call.earlier)
         started = time.monotonic()
         try:
+            made = calls.made(tool, context, heartbeat.errors + 1)
             with heartbeat.beating():
-                done = await calls.made(tool, context, heartbeat.errors + 1)
+                done = await (cancelled_once(made) if tool.sees_workspace else made)
             done = done.model_copy(update=heartbeat.before) if heartbeat.before else done
             undelivered.keep(info, done)
             return done

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from temporalio import activity
 
+from plansurvive.activities.attempt.cancellation import cancelled_once
 from plansurvive.activities.attempt.heartbeat import BEAT_SECONDS, ERROR_BYTES
 from plansurvive.activities.attempt.inner import INNER
 from plansurvive.activities.beating import beating
@@ -85,7 +86,7 @@ class Segments:
                 journal = await self.journals.open()
             except (OSError, sqlite3.Error) as error:
                 return SegmentEnd(unusable=f"the journal of this worker cannot be used: {error}"[:500])
-            return await self._run(request, journal)
+            return await cancelled_once(self._run(request, journal))
 
     async def _run(self, request: SegmentRequest, journal: Journal) -> SegmentEnd:
         info = activity.info()

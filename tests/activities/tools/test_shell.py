@@ -8,11 +8,14 @@ import signal
 import sys
 import textwrap
 import threading
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from temporalio.exceptions import ApplicationError
 
 from plansurvive.activities.attempt.run import tool_activity
+from plansurvive.activities.provenance.watcher import Watcher
 from plansurvive.activities.sandbox.process import environment
 from plansurvive.activities.tools.shell import run_command
 from tests.activities.attempts import Attempts
@@ -151,6 +154,27 @@ async def test_nothing_outlives_a_cancel(attempts: Attempts, way: str) -> None:
     environment.cancel()
     with pytest.raises(asyncio.CancelledError):
         await attempt
+    assert alive(attempts.workspace) == []
+
+
+async def test_a_command_that_is_cancelled_again_and_again_ends_as_after_one(
+    attempts: Attempts, tmp_path: Path
+) -> None:
+    """As the SDK cancels: for each heartbeat that the server refuses."""
+    site, environment = replace(attempts.site, watcher=Watcher(tmp_path / "state")), attempts.environment()
+    last_words = "trap 'sleep 0.5; echo bye > bye; exit' TERM"
+    call = attempts.call({"command": f"{ESCAPES['deaf']}\n{WRITTEN} {last_words}; echo > ready; sleep 300 & wait"})
+    activity = tool_activity(run_command, attempts.values, attempts.effects, site)
+    attempt = asyncio.ensure_future(environment.run(activity, call))
+    await until(lambda: (attempts.workspace / "ready").exists())
+    environment.cancel()
+    while not attempt.done():
+        attempt.cancel("Activity cancelled")
+        await asyncio.wait([attempt], timeout=0.01)
+    failure = attempt.exception()
+    assert isinstance(failure, ApplicationError)
+    assert failure.type == "CANCELLED"
+    assert set(failure.details[0]["wrote"]) == {"bye", "pids", "ready"}
     assert alive(attempts.workspace) == []
 
 
