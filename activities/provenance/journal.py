@@ -41,6 +41,12 @@ class Journal:
             return False
         return True
 
+    def of_call(self, plan_id: str, key: str) -> CallChanges | None:
+        """What was stored of a call; None: nothing that can be read."""
+        with suppress(OSError, ValidationError):
+            return CallChanges.model_validate_json(self._path(plan_id, key).read_bytes())
+        return None
+
     def of_plan(self, plan_id: str) -> list[CallChanges]:
         """The changes of a plan's calls, oldest first."""
         calls: list[CallChanges] = []

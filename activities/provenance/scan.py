@@ -12,6 +12,7 @@ import hashlib
 import marshal
 import os
 import stat
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -92,19 +93,20 @@ class Looks:
             self._directory.mkdir(mode=0o700, parents=True, exist_ok=True)
         return self._file(key).with_suffix(".trace").absolute()
 
-    def save(self, key: str, before: WorkspaceScan) -> None:
-        """Keep the first snapshot of a call."""
-        data = marshal.dumps((before.marks, before.protected, before.complete))
+    def save(self, key: str, before: WorkspaceScan, named: Mapping[str, Mark | None]) -> None:
+        """Keep the first snapshot of a call, and the marks of the paths that its text names."""
+        data = marshal.dumps((before.marks, before.protected, before.complete, dict(named)))
         with suppress(OSError):  # a later attempt then starts from a snapshot of its own
             self._directory.mkdir(mode=0o700, parents=True, exist_ok=True)
             self._file(key).write_bytes(xxhash.xxh3_128_digest(data) + data)
 
-    def load(self, key: str) -> WorkspaceScan | None:
-        """The first snapshot of an earlier attempt; verified by hash, because marshal must not read damaged data."""
+    def load(self, key: str) -> tuple[WorkspaceScan, dict[str, Mark | None]] | None:
+        """What an earlier attempt has kept; verified by hash, because marshal must not read damaged data."""
         with suppress(OSError, ValueError, EOFError, TypeError):
             data = self._file(key).read_bytes()
             if xxhash.xxh3_128_digest(data[16:]) == data[:16]:
-                return WorkspaceScan(*marshal.loads(data[16:]))  # noqa: S302
+                marks, protected, complete, *named = marshal.loads(data[16:])  # noqa: S302
+                return WorkspaceScan(marks, protected, complete), dict(*named)  # 1.0.0 kept no named ones
         return None
 
     def taken(self, key: str) -> int:

@@ -31,7 +31,7 @@ from plansurvive.activities.workspace.file_names import native, visible
 from plansurvive.activities.workspace.workspace import Workspace
 from plansurvive.plans.errors import ToolError
 from plansurvive.plans.file_stamps import Stamp
-from plansurvive.plans.files.changes import FOLDER, CallChanges, FileChange
+from plansurvive.plans.files.changes import FOLDER, CallChanges, FileChange, followed
 from plansurvive.plans.files.name_patterns import DEFAULT, ProtectedNames
 from plansurvive.plans.files.python_writes import written_by_python
 
@@ -157,9 +157,10 @@ class Watcher:
             text = f"the workspace {workspace.root} cannot be read: {error.strerror}; put it back, and resume the plan"
             raise ToolError("NOT_FOUND", text) from None
         earlier = self._looks.load(watch.key)
-        watch.before, watch.resumed = earlier or now, earlier is not None
+        named = {path: mark_at(workspace, path) for path in named_by(context.tool, args, workspace)}
+        watch.before, first_named = earlier or (now, named)
+        watch.named, watch.resumed = named | first_named, earlier is not None
         watch.since = min(watch.began, self._looks.taken(watch.key) or watch.began)
-        watch.named = {path: mark_at(workspace, path) for path in named_by(context.tool, args, workspace)}
         context.protected = [f"{workspace.root}/{native(path)}" for path in (*now.protected, *now.sockets)]
         context.protected += self._names.files_below(workspace.root)
         context.trace = str(watch.trace_file or "")
@@ -168,7 +169,7 @@ class Watcher:
             self._keep(context, now.marks)
         self._keep(context, watch.named)
         if earlier is None:
-            self._looks.save(watch.key, now)
+            self._looks.save(watch.key, now, named)
 
     def _leave(self, watch: Watch) -> None:
         with self._lock:
@@ -254,6 +255,10 @@ class Watcher:
             before = self._known.of(watch.root, path, watch.before.marks[path])
             changes.append(FileChange(path=path, kind="deleted", before=before, after="", **_doubt(found, path)))
         more = max(0, len(paths) + len(deleted) - max(MAX_KEPT, len(changes)))
+        # An attempt may have ended and been recorded without its result reaching the plan: its first snapshot is gone.
+        earlier = None if watch.resumed else self.journal.of_call(watch.plan_id, watch.key)
+        if earlier is not None:
+            changes, more = followed(earlier.changes, changes), max(more, earlier.more)
         if self._undo != "off" and (changes or more):
             self._write_down(watch, context, changes, more)
         _report(context, changes, more, after.marks)
@@ -313,7 +318,7 @@ def _report(context: ToolContext, changes: list[FileChange], more: int, marks: d
         if change.kind == "deleted":
             context.files_deleted.append(change.path)
         else:
-            context.files_written.setdefault(change.path, _stamp(change, marks[change.path]))
+            context.files_written.setdefault(change.path, _stamp(change, marks.get(change.path)))
         if change.shared:
             context.files_shared.append(change.path)
             context.shared_with += [name for name in change.others if name not in context.shared_with]
@@ -329,9 +334,9 @@ def _without_implied(changes: list[FileChange]) -> Iterator[FileChange]:
             yield change
 
 
-def _stamp(change: FileChange, mark: Mark) -> Stamp | None:
+def _stamp(change: FileChange, mark: Mark | None) -> Stamp | None:
     """A stamp for files the call created; files it modified must be read again before they are edited."""
     is_file = change.after and change.after != FOLDER and ":" not in change.after
-    if change.kind != "created" or change.shared or not is_file:
+    if change.kind != "created" or change.shared or not is_file or mark is None:
         return None
     return Stamp(hash=change.after or "", size=mark[1], made=True)

@@ -54,3 +54,29 @@ class CallChanges(Value):
     changes: list[FileChange] = Field(default_factory=list)
     more: int = Field(default=0, description="Number of further changes that are not listed.")
     undone: datetime | None = Field(default=None, description="When it was undone.")
+
+
+def followed(earlier: Sequence[FileChange], later: Sequence[FileChange]) -> list[FileChange]:
+    """The changes of two attempts of a call, one after the other, as those of one.
+
+    Where the state between them is not the one that the first left, somebody else was there: the later change counts.
+    """
+    found = {change.path: change for change in earlier}
+    for change in later:
+        first = found.pop(change.path, None)
+        joined = _joined(first, change) if first is not None and first.after == change.before else change
+        if joined is not None:
+            found[change.path] = joined
+    return list(found.values())
+
+
+def _joined(first: FileChange, last: FileChange) -> FileChange | None:
+    """One change instead of two of a path; None if it was created and is gone."""
+    if first.before == last.after == "":
+        return None
+    kind: Literal["changed", "created", "deleted"] = "changed"
+    if "" in (first.before, last.after):
+        kind = "deleted" if last.after == "" else "created"
+    others = [*first.others, *(each for each in last.others if each not in first.others)]
+    given = {"kind": kind, "after": last.after, "shared": first.shared or last.shared, "others": others}
+    return first.model_copy(update=given)

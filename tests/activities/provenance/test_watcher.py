@@ -10,7 +10,7 @@ import pytest
 import xxhash
 
 from plansurvive.activities.attempt.environment import ToolEnvironment
-from plansurvive.activities.provenance.scan import MAX_ENTRIES, SKIPPED, look
+from plansurvive.activities.provenance.scan import CACHE_MARK, MAX_ENTRIES, SKIPPED, look
 from plansurvive.activities.provenance.watcher import MAX_LISTED, Watcher
 from plansurvive.activities.sandbox.sandbox import choose
 from plansurvive.activities.tools.tool import Tool, ToolContext, tool
@@ -81,7 +81,24 @@ async def test_several_attempts_of_one_call_are_one(watched: Attempts) -> None:
     await again.error("run_command", command="echo hi > first; exit 1")
     returned = await again.but(again=True).run("run_command", command="echo hi > second")
     assert files(returned) == ({"first", "second"}, set())
-    assert files(await again.but(again=True).run("run_command", command="true")) == (set(), set())
+    assert files(await again.but(again=True).run("run_command", command="true")) == ({"first", "second"}, set())
+
+
+@pytest.mark.parametrize("name", ["made", "$(echo made)", "build/made"])
+@pytest.mark.parametrize("code", [1, 0])
+async def test_what_an_earlier_attempt_created_was_not_there_before_the_call(
+    watched: Attempts, name: str, code: int
+) -> None:
+    """Named in the command, in its own words, in a directory that is not scanned; `code` 0: its result was lost."""
+    (watched.workspace / "build").mkdir()
+    (watched.workspace / "build" / CACHE_MARK).touch()
+    command, call = f"echo hi > {name}; [ -e twice ] || {{ touch twice; exit {code}; }}", watched.but(step="s")
+    await (call.run if code == 0 else call.error)("run_command", command=command)
+    returned = await call.but(again=True).run("run_command", command=command)
+    path = name if "/" in name else "made"
+    assert set(returned.wrote) == {path, "twice"}
+    made = changes(watched)[path]
+    assert (made.kind, made.before) == ("created", "")
 
 
 async def test_a_touched_file_whose_content_is_known_is_not_changed(watched: Attempts) -> None:
