@@ -209,7 +209,9 @@ class StepState(Parted, State):
 
     status: Status = Status.PENDING
     awaiting: Literal["approval", "answer", "event", "recovery"] | None = None
-    never: bool = Field(default=False, description="Permanently blocked; of a skipped step: its dependents are.")
+    permanently_blocked: bool = Field(
+        default=False, alias="never", description="It can never start; of a skipped step: its dependents cannot."
+    )
     reason: str = Field(default="", description="Why it is permanently blocked, or was skipped.")
     result: Result | None = None
     args: dict[str, Any] | None = Field(default=None, description="The approver's arguments, which replace the plan's.")

@@ -94,7 +94,7 @@ def _step_problems(run: Run, state: StepState, statuses: frozenset[Status]) -> I
     numbers, status = [change.seq for change in state.changes], state.status
     if status not in statuses:
         yield f"a step cannot start as {status}"
-    if status is Status.BLOCKED and not state.never:
+    if status is Status.BLOCKED and not state.permanently_blocked:
         yield "a blocked step of an agent is blocked permanently"
     if state.awaiting or state.deadline or state.failure or state.proposal:
         yield "a step that waits for nothing has none of awaiting, deadline, failure, proposal"

@@ -65,5 +65,5 @@ def _row_of(step: BriefStep, item: Card | None) -> StepView:
     return StepView.model_construct(
         id=step.id, tool=step.tool, description=step.item or step.description, status=step.status,
         args=item.args if item is not None else step.args or {}, awaiting=step.awaiting, result=step.result,
-        never=step.never, started_at=step.started_at, ended_at=step.ended_at,
+        permanently_blocked=step.permanently_blocked, started_at=step.started_at, ended_at=step.ended_at,
     )  # fmt: skip

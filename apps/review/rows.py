@@ -156,7 +156,7 @@ def _flags(step: StepView, faulty: set[Any], asked: set[Any], asking: set[str]) 
         return "? answer: y" if step.awaiting == "answer" else "? approve: y/n"
     if step.status in UNTOUCHED and step.id in asking:
         return "⚠ approval"
-    return "" if step.status in UNTOUCHED and not step.never else stands(step).word
+    return "" if step.status in UNTOUCHED and not step.permanently_blocked else stands(step).word
 
 
 def _fill(text: str, width: int) -> str:

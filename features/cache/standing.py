@@ -118,7 +118,7 @@ def _under_way_inside(run: Run, step_id: str) -> list[str]:
 
 def _not_begun(run: Run, step: Step, state: StepState) -> Standing:
     """Of a step that has not started: what keeps it from that, the strongest reason first."""
-    if state.never and not run.problems:  # of a plan that was refused, the problem says more
+    if state.permanently_blocked and not run.problems:  # of a plan that was refused, the problem says more
         return Standing([f"it never starts: {state.reason}"], ReadinessIndex(run).open_needs(step.id))
     # 1. The plan as a whole: it ended or stopped, or has not started.
     if whole := _whole_plan(run):

@@ -22,6 +22,7 @@ from plansurvive.plans.model.identities import identity
 from plansurvive.plans.run import DONE, Decision, Run, Status
 from plansurvive.plans.run.people import who_of
 from plansurvive.plans.signature import signer_of
+from plansurvive.plans.step_state import StepState
 
 WITHDRAWN = "WITHDRAWN"
 
@@ -57,10 +58,10 @@ def mine(run: Run, message: Withdraw) -> Mine:
         decision = decision if is_part or _is_by(message, decision) else None
     if decision is None and not votes:
         raise Refused(*_nothing(step, message, [*collected, *([known] if known is not None else [])]))
-    is_over = state.status in DONE or state.never or (state.status is Status.RUNNING and not state.awaiting)
-    if is_over:
+    is_running = state.status is Status.RUNNING and not state.awaiting
+    if is_running or state.permanently_blocked or state.status in DONE:
         what = "the approval" if decision is None or decision.approved else "the denial"
-        text = f"{what} of step '{step.id}' was used: the step is {_standing(state.status, never=state.never)}"
+        text = f"{what} of step '{step.id}' was used: the step is {_standing(state)}"
         raise Refused(f"{text}; what has begun is stopped with `plan cancel` or `plan interrupt`", "TOO_LATE")
     return Mine(step, votes, decision)
 
@@ -100,5 +101,6 @@ def _nothing(step: Step, message: Withdraw, others: list[Decided | Decision]) ->
     return f"{message.by or 'the sender'} has decided nothing about step '{step.id}'{has}", "NOT_DECIDED"
 
 
-def _standing(status: Status, *, never: bool) -> str:
-    return "permanently blocked" if never and status not in DONE else status.value
+def _standing(state: StepState) -> str:
+    is_blocked = state.permanently_blocked and state.status not in DONE
+    return "permanently blocked" if is_blocked else state.status.value

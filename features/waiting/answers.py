@@ -42,7 +42,7 @@ def check(schedule: ReadinessIndex, message: AnswerQuestion) -> None:
     earlier = run.steps[name].answer
     if earlier is not None and not (earlier.used and state.status not in DONE):  # else it was asked again
         raise Refused(f"step '{name}' was already answered{_who(earlier)}", "ALREADY_DECIDED")
-    if state.never or state.status in DONE:
+    if state.permanently_blocked or state.status in DONE:
         status = "permanently blocked" if state.status is Status.BLOCKED else f"already {state.status}"
         raise Refused(f"step '{name}' is {status} and no longer asks", "TOO_LATE")
     known = question_of(run, step)

@@ -155,7 +155,8 @@ def check(
     if earlier is not None:
         what = f"{'approved' if earlier.approved else 'denied'}{f' by {earlier.who}' if earlier.by else ''}"
         raise Refused(f"step '{step.id}' was already {what}", "ALREADY_DECIDED")
-    if state.never or state.status in (DONE if state.awaiting and message.args is None else DONE | {Status.RUNNING}):
+    too_late = DONE if state.awaiting and message.args is None else DONE | {Status.RUNNING}
+    if state.permanently_blocked or state.status in too_late:
         status = "permanently blocked" if state.status is Status.BLOCKED else f"already {state.status}"
         raise Refused(f"step '{step.id}' is {status} {_what_awaits_inside(run, step.id)}", "TOO_LATE")
     about, current = message.version, run.plan.version

@@ -271,12 +271,12 @@ class ReadinessIndex:
             return True
         state = self.run.steps[name]
         if state.status is Status.SKIPPED:
-            return not state.never and not uses_value
+            return not state.permanently_blocked and not uses_value
         return state.status is Status.COMPLETED
 
     def _has_ended(self, name: str) -> bool:
         state = self.run.steps[name]
-        return state.status in DONE or (self.run.literal and state.never)
+        return state.status in DONE or (self.run.literal and state.permanently_blocked)
 
     def _is_critical(self, step_id: str) -> bool:
         """Whether a failure of the step stops the plan: not if something around it may still deal with it."""

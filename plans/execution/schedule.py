@@ -63,7 +63,7 @@ class Schedule(ReadinessIndex):
             self._move(name, Status.PENDING, now)
             run.steps[name].result, run.steps[name].reason = None, ""
         for name, reason in skipped.items():
-            run.steps[name].never = False
+            run.steps[name].permanently_blocked = False
             self._move(name, Status.SKIPPED, now)
             run.steps[name].result = Result(ok=False, error=reason, code=SKIPPED, timestamp=now)
             run.steps[name].reason = reason
@@ -79,8 +79,8 @@ class Schedule(ReadinessIndex):
             state = self.run.steps[name]
             if state.status not in _NOT_BEGUN or name in self._recovering:
                 continue
-            if state.never:
-                state.never, state.reason = False, ""
+            if state.permanently_blocked:
+                state.permanently_blocked, state.reason = False, ""
                 self._containers.reopened(name)
             blocker = next((need for need in self.open_needs(name) if self.run.steps[need].status in DONE), "")
             to = Status.BLOCKED if blocker or self._open.get(name) or not self.may_start(name) else Status.READY
@@ -218,7 +218,7 @@ class Schedule(ReadinessIndex):
         state.result, state.deadline = outcome.result, None
         if outcome.status is Status.SKIPPED:
             state.reason = outcome.result.error or ""
-            state.never = not outcome.opens
+            state.permanently_blocked = not outcome.opens
             self.denials.update([state.denial] if state.denial else [])
         if outcome.status is Status.FAILED and self.run.closing is None and self._is_critical(step_id):
             self.stop(f"critical step '{step_id}' failed", now)
@@ -243,7 +243,7 @@ class Schedule(ReadinessIndex):
                 state.result, state.failure, state.proposal = state.failure, None, None
         for name in [child for each in self._begun for child in self.outline.nodes[each].children]:
             state = self.run.steps[name]
-            if state.status is Status.BLOCKED and not state.never and not self.may_start(name):
+            if state.status is Status.BLOCKED and not state.permanently_blocked and not self.may_start(name):
                 self._block_permanently(name, reason)
         self._containers.stop()
 
@@ -254,7 +254,7 @@ class Schedule(ReadinessIndex):
         for name, state in self.run.steps.items():
             if state.status in (Status.PENDING, Status.READY):
                 self._move(name, Status.BLOCKED, now)
-            if state.status is Status.BLOCKED and not state.never:
+            if state.status is Status.BLOCKED and not state.permanently_blocked:
                 self._block_permanently(name, self.run.stopped or self._why_not(name))
         _turn(self.run, self.last_status(cancelled))
         self.run.ended = now
@@ -268,7 +268,7 @@ class Schedule(ReadinessIndex):
             name = blocking.popleft()
             for dependent in self._dependents.get(name, ()):
                 state = self.run.steps[dependent]
-                if state.status is not Status.BLOCKED or state.never:
+                if state.status is not Status.BLOCKED or state.permanently_blocked:
                     continue
                 if not self._lets_start(name, dependent, self._needs[dependent][name]):
                     self._block_permanently(dependent, f"'{name}' {self._how(name)}")
@@ -282,14 +282,14 @@ class Schedule(ReadinessIndex):
 
     def _block_permanently(self, step_id: str, reason: str) -> None:
         state = self.run.steps[step_id]
-        was = state.never
-        state.never, state.reason, state.deadline = True, reason, None
+        was = state.permanently_blocked
+        state.permanently_blocked, state.reason, state.deadline = True, reason, None
         if self.run.opened and not was:
             self._containers.ended(step_id)
 
     def _move(self, step_id: str, to: Status, now: datetime) -> None:
         state = self._state(step_id)
-        if state.never or to not in STEP_MOVES.get(state.status, ()) or self.run.status in ENDED:
+        if state.permanently_blocked or to not in STEP_MOVES.get(state.status, ()) or self.run.status in ENDED:
             raise IllegalMove(f"step '{step_id}' is {state.status} and cannot become {to}")
         before, state.status = state.status, to
         self.counts[before] -= 1
@@ -318,12 +318,12 @@ def reset_to_draft(run: Run) -> None:
 def left_out(reason: str, result: Result | None = None, opens: bool = True) -> StepState:
     """The state of a step that is skipped from the start of a new run; completed, if it is given a value."""
     status = Status.COMPLETED if result is not None and result.ok else Status.SKIPPED
-    return StepState(status=status, reason=reason, result=result, never=not opens)
+    return StepState(status=status, reason=reason, result=result, permanently_blocked=not opens)
 
 
 def bare(state: StepState) -> StepState:
     """The state with no more in it than its status: all that counting looks at."""
-    return StepState(status=state.status, never=state.never)
+    return StepState(status=state.status, permanently_blocked=state.permanently_blocked)
 
 
 def _turn(run: Run, to: PlanStatus) -> None:

@@ -161,4 +161,4 @@ class Containers:
 
 def has_ended(state: StepState) -> bool:
     """Whether a step has ended or can never start."""
-    return state.status in DONE or (state.status is Status.BLOCKED and state.never)
+    return state.status in DONE or (state.status is Status.BLOCKED and state.permanently_blocked)

@@ -118,6 +118,6 @@ def shown_steps(run: Run) -> list[Step]:
 def _of(state: StepState) -> Undone:
     if state.is_denied:
         return Undone("skipped", state.result)
-    if state.status is Status.FAILED or state.never:
+    if state.status is Status.FAILED or state.permanently_blocked:
         return Undone("failed", state.result)
     return Undone("completed", state.result) if state.status in DONE else Undone("running", state.result)

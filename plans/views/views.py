@@ -157,7 +157,7 @@ def step_view(run: Run, schedule: ReadinessIndex, index: int, step: Step) -> dic
     view["status"] = state.status.value
     if state.status is Status.BLOCKED:
         view["blockedBy"] = schedule.open_needs(step.id)
-        view["never"] = state.never
+        view["never"] = state.permanently_blocked
     if state.reason:
         view["reason"] = state.reason
     view |= _left(state)
@@ -268,7 +268,7 @@ def brief_step(run: Run, step: Step) -> dict[str, Any]:
         view["awaiting"] = state.awaiting
     if state.deadline and state.status is Status.RUNNING:
         view["until"] = iso(state.deadline)
-    if state.never:
+    if state.permanently_blocked:
         view["never"] = True
     if state.child is not None:
         view["child"] = child_view(state.child)

@@ -61,7 +61,7 @@ def remark(step: BriefStep, stands: Row) -> str:
         return stands.took
     if stands.sign == "failed":
         return stands.code or "failed"
-    return stands.word if stands.sign in ("waiting", "skipped", *DENIALS.values()) or step.never else ""
+    return stands.word if stands.sign in ("waiting", "skipped", *DENIALS.values()) or step.permanently_blocked else ""
 
 
 def _head(view: BriefView, now: datetime) -> RenderableType:

@@ -92,7 +92,7 @@ def leave_out(agent: AgentRun, names: list[str], reason: str) -> None:
 
 def _has_ended(state: StepState, is_stopped: bool) -> bool:
     """Whether a call will not be made any more, or was. What a stop has blocked may be made by a later run."""
-    return state.status in DONE or (state.never and not is_stopped)
+    return state.status in DONE or (state.permanently_blocked and not is_stopped)
 
 
 def _lose_running(run: Run, now: datetime) -> None:

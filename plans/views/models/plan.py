@@ -98,7 +98,7 @@ class StepView(Step):
     )
     status: Status = Status.PENDING
     blocked_by: list[str] = Field(default_factory=list, description="Those of `needs` that are not done.")
-    never: bool = Field(default=False, description="Permanently blocked.")
+    permanently_blocked: bool = Field(default=False, alias="never", description="It can never start.")
     reason: str = Field(default="", description="Why it is permanently blocked, or was skipped.")
     deleted: list[str] = Field(default_factory=list, description="Files it deleted.")
     shared_files: list[str] = Field(default_factory=list, description="Files that a concurrent step may have changed.")
@@ -125,6 +125,11 @@ class StepView(Step):
     started_at: datetime | None = None
     ended_at: datetime | None = None
 
+    @property
+    def never(self) -> bool:
+        """`permanently_blocked`, by its name in JSON."""
+        return self.permanently_blocked
+
 
 class BriefStep(Value):
     """The fields of a step that a list of steps shows. Of a step inside a loop, `id` names the instance."""
@@ -139,7 +144,7 @@ class BriefStep(Value):
     args: dict[str, Any] | None = Field(default=None, description="As last asked about, if approval was requested.")
     digest: str = Field(default="", description="Digest of what `args` are part of.")
     awaiting: str | None = None
-    never: bool = False
+    permanently_blocked: bool = Field(default=False, alias="never")
     tasks: list[TaskView] = Field(default_factory=list)
     child: ChildView | None = None
     agent_asks: AgentAsksView | None = Field(default=None, description="What its agent asks people.")
@@ -153,6 +158,11 @@ class BriefStep(Value):
     result: ResultView | None = None
     started_at: datetime | None = None
     ended_at: datetime | None = None
+
+    @property
+    def never(self) -> bool:
+        """`permanently_blocked`, by its name in JSON."""
+        return self.permanently_blocked
 
 
 def listed_steps(steps: Iterable[BriefStep]) -> Iterator[BriefStep]:

@@ -32,6 +32,6 @@ def _may_differ(run: Run, step_id: str, since: int) -> bool:
     state = run.steps[step_id]
     if state.changes and state.changes[-1].seq > since:
         return True
-    if state.status is Status.RUNNING or state.awaiting or state.never or step_id in run.opened:
+    if state.status is Status.RUNNING or state.awaiting or state.permanently_blocked or step_id in run.opened:
         return True
     return state.status is Status.READY and bool(state.asks or state.recoveries)

@@ -94,7 +94,7 @@ def row(step: StepState | StepView | BriefStep) -> Row:
     if step.awaiting:
         return Row("waiting", f"awaiting {step.awaiting}")
     word = sign = status_word(step)
-    if status is Status.BLOCKED and step.never:
+    if status is Status.BLOCKED and step.permanently_blocked:
         word = "permanently blocked"
     reason: str = getattr(step, "reason", "")  # a brief view has none
     if result is None or status not in (Status.COMPLETED, Status.FAILED):

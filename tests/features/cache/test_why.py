@@ -96,7 +96,7 @@ def test_a_step_of_a_plan_that_never_began_says_why_that_is() -> None:
     refused, draft = run_of(step("a")), run_of(step("a"))
     refused.problems = [Problem(code="UNKNOWN_TOOL", message="there is no tool 'x'")]
     assert said(refused) == ["a: it has not started: the plan was refused: UNKNOWN_TOOL: there is no tool 'x'"]
-    refused.steps["a"].status, refused.steps["a"].never = Status.BLOCKED, True
+    refused.steps["a"].status, refused.steps["a"].permanently_blocked = Status.BLOCKED, True
     assert said(refused) == ["a: it has not started: the plan was refused: UNKNOWN_TOOL: there is no tool 'x'"]
     assert said(draft) == ["a: it has not started: the plan has not started"]
     review = Schedule(run_of(step("a")))

@@ -329,7 +329,7 @@ def test_a_skip_inside_an_item_tells_which_steps_it_blocks() -> None:
     revised = change(played, {"op": "skip", "stepId": CAT})
     (warning,) = warnings_of(played.run, revised)
     assert warning.startswith(f"'resize[cat.png].tell' uses the value of '{CAT}'")
-    assert played.run.steps["resize[cat.png].tell"].never
+    assert played.run.steps["resize[cat.png].tell"].permanently_blocked
 
 
 def test_a_step_that_gets_the_id_of_a_removed_one_is_not_edited_as_that_was() -> None:

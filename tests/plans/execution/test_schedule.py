@@ -85,7 +85,7 @@ def test_a_failed_or_denied_step_blocks_its_dependents_for_good_down_the_graph(o
     schedule = begun(step("a"), step("b", "a"), step("c", "b"), step("free"))
     assert do(schedule, "a", outcome) == []
     assert statuses(schedule.run) | {"a": ""} == {"a": "", "b": "blocked", "c": "blocked", "free": "ready"}
-    assert schedule.run.steps["b"].never
+    assert schedule.run.steps["b"].permanently_blocked
     assert schedule.run.steps["c"].reason == "'b' is blocked"
     assert schedule.open_needs("c") == ["b"]
     do(schedule, "free", completed())
@@ -126,7 +126,7 @@ def test_a_failed_critical_step_stops_the_plan(by_default: bool) -> None:
     assert schedule.end(NOW) is PlanStatus.FAILED
     assert statuses(schedule.run) == {"a": "failed", "b": "completed"} | dict.fromkeys("cde", "blocked")
     assert schedule.run.steps["d"].awaiting is None
-    assert all(state.never for name, state in schedule.run.steps.items() if name in "cde")
+    assert all(state.permanently_blocked for name, state in schedule.run.steps.items() if name in "cde")
 
 
 def test_a_step_that_is_not_critical_may_fail_in_a_plan_whose_steps_are() -> None:

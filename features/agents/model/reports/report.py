@@ -116,7 +116,7 @@ def _unreported(agent: AgentRun) -> tuple[list[PastCall], int]:
 
 def _is_done(agent: AgentRun, step: Step) -> bool:
     state = agent.run.steps[step.id]
-    return state.status in DONE or state.never
+    return state.status in DONE or state.permanently_blocked
 
 
 def _records(agent: AgentRun, step: Step, number: int) -> list[PastCall]:
