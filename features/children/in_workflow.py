@@ -15,7 +15,7 @@ from plansurvive.plans.activity_io import Facts
 from plansurvive.plans.execution.messages import AGENT_BYTES, AgentProgress, BudgetAnswer
 from plansurvive.plans.model import Problem
 from plansurvive.plans.run import Run
-from plansurvive.workflows import permission
+from plansurvive.workflows import parent
 from plansurvive.workflows.execution import Execution
 from plansurvive.workflows.feature import InRun, signal
 from plansurvive.workflows.in_steps import InSteps
@@ -99,7 +99,7 @@ class Children(Guest):
         """Sent by the plan to an agent or a child plan that asked: the LLM request of this number may be sent, or why
         it may not; `number` 0: the plan has a budget now, ask from now on.
         """
-        permission.answered(self.execution.run, message)
+        parent.answered(self.execution.run, message)
 
     @classmethod
     def unfit(cls, run: Run, facts: Facts) -> Sequence[Problem]:

@@ -1,6 +1,6 @@
 """The side of a child plan: it reports to its parent, as it goes on and when it asks for an LLM request.
 
-Nothing here happens in a plan that a person started. Whether a request is granted: `workflows.permission`.
+Nothing here happens in a plan that a person started. Whether a request is granted: `workflows.parent`.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from plansurvive.features.children import reports
 from plansurvive.plans.child_state import ChildReport
 from plansurvive.plans.execution.schedule import Schedule
 from plansurvive.plans.usage import ANSWER_TOKENS
-from plansurvive.workflows.permission import has_parent
+from plansurvive.workflows.parent import has_parent
 
 
 class Reporter:

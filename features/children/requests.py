@@ -1,6 +1,6 @@
 """Answers the children of a plan that ask whether they may send their next LLM request, in the order they asked.
 
-A child plan passes the question on to its own parent, if something above it limits requests (`workflows.permission`).
+A child plan passes the question on to its own parent, if something above it limits requests (`workflows.parent`).
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from plansurvive.plans.execution.schedule import Schedule
 from plansurvive.plans.log import LogKind
 from plansurvive.plans.run import Run
 from plansurvive.plans.usage import OVERRUN_CODE, Permission
-from plansurvive.workflows.permission import permit
+from plansurvive.workflows.parent import take_grant
 
 
 class ChildRequests:
@@ -39,7 +39,7 @@ class ChildRequests:
             if permission.verdict in ("ok", "warn"):
                 if permission.verdict == "warn":
                     note_once(run, permission.reason, workflow.now())
-                refusal = permit(run)
+                refusal = take_grant(run)
                 if refusal is None:
                     return None  # the parent has not answered yet
                 self._answer(step_id, not refusal, refusal)

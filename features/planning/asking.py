@@ -21,7 +21,7 @@ from plansurvive.plans.model import Value
 from plansurvive.plans.usage import OVERRUN_CODE, Permission, estimate
 from plansurvive.workflows.llm import Rejected, accepted, call_llm, value_of
 from plansurvive.workflows.llm_usage import count, failure_of
-from plansurvive.workflows.permission import permitted
+from plansurvive.workflows.parent import granted
 
 Accepted = TypeVar("Accepted")
 Read = TypeVar("Read", bound=Value)
@@ -101,4 +101,4 @@ async def _require_permission(schedule: Schedule) -> None:
     if said.verdict in ("ask", "stop"):
         run.note(LogKind.BUDGET, said.reason, workflow.now(), code=OVERRUN_CODE)
         raise Unanswered(said.refusal, OVERRUN_CODE)
-    await permitted(run)
+    await granted(run)

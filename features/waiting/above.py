@@ -19,7 +19,7 @@ from plansurvive.features.waiting import events
 from plansurvive.features.waiting.messages import WANTED, EventsWanted
 from plansurvive.features.waiting.model import FromAbove, Waiting
 from plansurvive.plans.run import ENDED, Run
-from plansurvive.workflows.permission import has_parent
+from plansurvive.workflows.parent import has_parent
 
 NAMES = 50
 """Names in one message."""

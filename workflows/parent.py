@@ -1,4 +1,4 @@
-"""Whether the plan above grants a child plan's next LLM request, where something above limits them.
+"""Whether a plan has a parent, and whether that grants its next LLM request, if something above limits them.
 
 Nothing here happens in a plan that a person started. A request is asked for by number; grants come in that order, and
 several may be under way at the same time. The question itself is in the plan's next report to its parent.
@@ -20,8 +20,8 @@ INTERRUPTED = "INTERRUPTED"
 """Code of a request that was not sent, because the plan was interrupted while it waited."""
 
 
-def permit(run: Run) -> str | None:
-    """Why a plan's next LLM request is refused; empty if it is granted, None if the parent has not answered yet.
+def take_grant(run: Run) -> str | None:
+    """Take the grant of a plan's next LLM request: why it is refused; empty if it is granted, None if the parent has not answered yet.
 
     All that is known of it is in the Run: a grant that a run of the workflow did not use is good for the next one.
     """
@@ -39,13 +39,13 @@ def permit(run: Run) -> str | None:
     return None
 
 
-async def permitted(run: Run) -> None:
+async def granted(run: Run) -> None:
     """Wait until the parent grants the plan's own next LLM request. Raises Unanswered if it refuses."""
 
     def has_news_since(seen: ParentLink | None) -> Callable[[], bool]:
         return lambda: run.parent != seen or bool(run.stopped)
 
-    while (refusal := permit(run)) is None:  # a child of the plan may take a grant before this looks
+    while (refusal := take_grant(run)) is None:  # a child of the plan may take a grant before this looks
         await workflow.wait_condition(has_news_since(run.parent))
         if run.stopped:
             raise Unanswered(run.stopped, INTERRUPTED)
