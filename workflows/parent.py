@@ -21,9 +21,10 @@ INTERRUPTED = "INTERRUPTED"
 
 
 def take_grant(run: Run) -> str | None:
-    """Take the grant of a plan's next LLM request: why it is refused; empty if it is granted, None if the parent has not answered yet.
+    """Take the grant of a plan's next LLM request.
 
-    All that is known of it is in the Run: a grant that a run of the workflow did not use is good for the next one.
+    Returns why it is refused; empty if it is granted, None if the parent has not answered yet. All that is known of it
+    is in the Run: a grant that a run of the workflow did not use is good for the next one.
     """
     link = run.parent
     if link is None or not link.asks or not has_parent(run):
