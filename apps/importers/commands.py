@@ -10,7 +10,7 @@ import yaml
 from rich.text import Text
 
 from plansurvive.apps.importers.common.plan_text import data_of, row, text_of
-from plansurvive.apps.importers.common.report import Imported, Place, Report
+from plansurvive.apps.importers.common.report import Imported, Location, Report
 from plansurvive.apps.importers.github_actions import workflow as github
 from plansurvive.apps.importers.serverless import workflow as serverless
 from plansurvive.client.cli.terminal import environment, output
@@ -109,14 +109,14 @@ def kind_of(data: Any) -> Kind | None:
     return "serverless" if isinstance(data.get("do"), list) and "document" in data else None
 
 
-def lines_of(text: str) -> dict[Place, int]:
+def lines_of(text: str) -> dict[Location, int]:
     """The line of every key and element of a document; empty where its text is no YAML."""
-    found: dict[Place, int] = {}
+    found: dict[Location, int] = {}
     try:
         root = yaml.compose(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
     except (yaml.YAMLError, RecursionError, ValueError):
         return found
-    waiting: list[tuple[Place, Any]] = [((), root)]
+    waiting: list[tuple[Location, Any]] = [((), root)]
     while waiting and (left := MAX_LINES - len(found)) > 0:
         place, node = waiting.pop()
         if isinstance(node, yaml.MappingNode):

@@ -130,7 +130,7 @@ async def ready(request: Request) -> Ready:
     return Ready(connection.client, local, worker is not None)
 
 
-Place = Literal["navigation", "start", "plan", "agents"]
+LinkArea = Literal["navigation", "start", "plan", "agents"]
 
 
 class Link(NamedTuple):
@@ -167,6 +167,6 @@ def mounted(site: Site) -> list[Mounted]:
     return [each for each in made if each is not None]
 
 
-def links(place: Place) -> list[Link]:
-    """What all of them have for that place."""
-    return [each.module.LINKS[place] for each in all_pages() if place in getattr(each.module, "LINKS", {})]
+def links(area: LinkArea) -> list[Link]:
+    """What all of them have for that area."""
+    return [each.module.LINKS[area] for each in all_pages() if area in getattr(each.module, "LINKS", {})]

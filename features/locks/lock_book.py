@@ -12,7 +12,7 @@ MOST = 2_000
 """Plans that may wait; others ask again later."""
 
 
-class Place(State):
+class InLine(State):
     """One plan in the line; the first one holds the lock."""
 
     asked: LockRequest
@@ -29,7 +29,7 @@ class Telling(Value):
 class LockBook(State):
     """The line of one workspace."""
 
-    line: list[Place] = Field(default_factory=list)
+    line: list[InLine] = Field(default_factory=list)
 
     @property
     def holder(self) -> LockRequest | None:
@@ -48,7 +48,7 @@ class LockBook(State):
                 return False
         if len(self.line) >= MOST:
             return False
-        self.line.append(Place(asked=request))
+        self.line.append(InLine(asked=request))
         return True
 
     def release(self, message: LockRelease) -> bool:
@@ -77,10 +77,10 @@ class LockBook(State):
             if place.asked.token == telling.news.token:
                 place.told = telling.news
 
-    def _news(self, number: int, place: Place) -> LockNews:
+    def _news(self, number: int, place: InLine) -> LockNews:
         holder = self.line[0].asked.workflow_id if number else ""
         return LockNews(token=place.asked.token, held=number == 0, holder=holder, ahead=number)
 
 
-def _is_of(place: Place, message: LockRelease) -> bool:
+def _is_of(place: InLine, message: LockRelease) -> bool:
     return place.asked.workflow_id == message.workflow_id and place.asked.token == message.token

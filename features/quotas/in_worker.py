@@ -10,7 +10,7 @@ from temporalio.client import Client
 
 from plansurvive.activities.feature import InWorker
 from plansurvive.activities.lifecycle import keeper
-from plansurvive.features.quotas.model import PlaceRequest, Quotas
+from plansurvive.features.quotas.model import QuotaRequest, Quotas
 from plansurvive.features.quotas.quotas_file import read_quotas
 from plansurvive.plans.activity_io import CheckRequest
 from plansurvive.plans.model.parts import Part
@@ -21,14 +21,14 @@ TOGETHER = 20
 
 
 @activity.defn(name="ask_for_place")
-async def ask_for_place(request: PlaceRequest) -> None:
+async def ask_for_place(request: QuotaRequest) -> None:
     """Send the request to the keeper of the label, which begins if there is none. Asking again changes nothing."""
     queue, summary = activity.info().task_queue, f"plans with the label {request.label}"
     await keeper.ask(activity.client(), "QuotaWorkflow", request.key, request, queue=queue, summary=summary)
 
 
 @activity.defn(name="ended_of_quota")
-async def ended_of_quota(holders: list[PlaceRequest]) -> list[str]:
+async def ended_of_quota(holders: list[QuotaRequest]) -> list[str]:
     """The tokens of the plans that have ended, however they did. Raises RPCError, which is retried."""
     found: list[str] = []
     for first in range(0, len(holders), TOGETHER):

@@ -11,7 +11,7 @@ from temporalio.common import RetryPolicy
 from temporalio.exceptions import ActivityError, ApplicationError
 
 from plansurvive.features.quotas.keeper import QuotaWorkflow
-from plansurvive.features.quotas.model import Place, PlaceGranted, PlaceRelease, PlaceRequest, Places
+from plansurvive.features.quotas.model import QuotaGranted, QuotaPlace, QuotaPlaces, QuotaRelease, QuotaRequest
 from plansurvive.features.quotas.rules import ask, granted, is_held_up_otherwise, key_of, needed, next_place, waited_for
 from plansurvive.workflows.execution import Execution
 from plansurvive.workflows.feature import InRun, signal
@@ -22,7 +22,7 @@ _TIMEOUT = timedelta(seconds=10)
 _RETRY = RetryPolicy(initial_interval=timedelta(seconds=1), maximum_interval=timedelta(seconds=30))
 
 
-class PlacesOfRun(InRun):
+class QuotasOfRun(InRun):
     """The places of one run of a workflow. What it knows is in the run's part: continue-as-new keeps it."""
 
     feature = "quotas"
@@ -33,8 +33,8 @@ class PlacesOfRun(InRun):
         self._run = execution.run
         self._asking: asyncio.Task[None] | None = None
 
-    @signal("quota_place", PlaceGranted, "Sent by the keeper of the places of a label: the plan has one.")
-    def quota_place(self, news: PlaceGranted) -> None:
+    @signal("quota_place", QuotaGranted, "Sent by the keeper of the places of a label: the plan has one.")
+    def quota_place(self, news: QuotaGranted) -> None:
         """Sent by the keeper of the places of one of its labels: the plan has one."""
         if granted(self._run, news, workflow.now()):
             self._rest()
@@ -43,7 +43,7 @@ class PlacesOfRun(InRun):
     def turn(self) -> bool:
         """Whether steps may start. Asks for the next place that the plan needs and has not."""
         run = self._run
-        if not needed(run) or (run.stopped and not run.part(Places).asked):
+        if not needed(run) or (run.stopped and not run.part(QuotaPlaces).asked):
             return True
         if (wanted := next_place(run)) is not None:
             if is_held_up_otherwise(run):
@@ -57,8 +57,8 @@ class PlacesOfRun(InRun):
     async def ended(self) -> None:
         """Leave the lines, and give the places to the next ones, as the plan has ended."""
         self._rest()
-        for place in self._run.part(Places).asked if needed(self._run) else ():
-            message = PlaceRelease(workflow_id=workflow.info().workflow_id, token=place.token)
+        for place in self._run.part(QuotaPlaces).asked if needed(self._run) else ():
+            message = QuotaRelease(workflow_id=workflow.info().workflow_id, token=place.token)
             with suppress(ApplicationError):  # the keeper is gone
                 handle = workflow.get_external_workflow_handle(key_of(place.label))
                 await handle.signal("release", message.model_dump(mode="json"))
@@ -68,9 +68,9 @@ class PlacesOfRun(InRun):
             self._asking.cancel()
             self._asking = None
 
-    async def _ask(self, place: Place) -> None:
+    async def _ask(self, place: QuotaPlace) -> None:
         info = workflow.info()
-        request = PlaceRequest(
+        request = QuotaRequest(
             key=key_of(place.label), label=place.label, most=place.most, workflow_id=info.workflow_id,
             run_id=info.first_execution_run_id, token=place.token,
         )  # fmt: skip
@@ -83,4 +83,4 @@ class PlacesOfRun(InRun):
                 await workflow.sleep(AGAIN, summary="ask for the place again")
 
 
-IN_RUN, WORKFLOWS = PlacesOfRun, (QuotaWorkflow,)
+IN_RUN, WORKFLOWS = QuotasOfRun, (QuotaWorkflow,)

@@ -16,13 +16,13 @@ from temporalio import workflow
 from temporalio.common import RetryPolicy
 from temporalio.exceptions import ApplicationError
 
-from plansurvive.features.quotas.model import PlaceGranted, PlaceRelease, PlaceRequest
-from plansurvive.features.quotas.place_book import Asked, PlaceBook
+from plansurvive.features.quotas.model import QuotaGranted, QuotaRelease, QuotaRequest
+from plansurvive.features.quotas.quota_book import InLine, QuotaBook
 from plansurvive.plans.errors import PlanError
 
 FIRST_LOOK, LONGEST = 2.0, 60.0
 """Seconds between two looks whether holders have ended; doubled each time, and begun again with each newcomer."""
-Message = TypeVar("Message", PlaceRequest, PlaceRelease)
+Message = TypeVar("Message", QuotaRequest, QuotaRelease)
 _TIMEOUT = timedelta(seconds=30)
 _RETRY = RetryPolicy(initial_interval=timedelta(seconds=1), maximum_interval=timedelta(seconds=30))
 
@@ -34,7 +34,7 @@ class QuotaWorkflow:
     @workflow.init
     def __init__(self, *arguments: Any) -> None:
         state = arguments[0] if arguments and isinstance(arguments[0], dict) else {}
-        self._book = PlaceBook.model_validate(state)
+        self._book = QuotaBook.model_validate(state)
         self._pause, self._news = FIRST_LOOK, 0
 
     @workflow.run
@@ -53,7 +53,7 @@ class QuotaWorkflow:
     @workflow.signal(description="Sent by plans: they ask for a place.")
     def ask(self, *arguments: Any) -> None:
         """Put a plan into the line. What cannot be read is left out."""
-        message = _read(PlaceRequest, arguments)
+        message = _read(QuotaRequest, arguments)
         if message is not None:
             self._news += 1
             if self._book.ask(message):
@@ -62,7 +62,7 @@ class QuotaWorkflow:
     @workflow.signal(description="Sent by plans: they need their place no more.")
     def release(self, *arguments: Any) -> None:
         """Take a plan out of the line."""
-        message = _read(PlaceRelease, arguments)
+        message = _read(QuotaRelease, arguments)
         if message is not None and self._book.release(message):
             self._news += 1
 
@@ -71,12 +71,12 @@ class QuotaWorkflow:
         """The line, a QuotaRow."""
         return self._book.row.model_dump(mode="json")
 
-    async def _tell(self, place: Asked) -> None:
+    async def _tell(self, place: InLine) -> None:
         """Tell a plan that it has a place; one that has ended leaves the line."""
         place.told = True
         handle = workflow.get_external_workflow_handle(place.request.workflow_id)
         try:
-            message = PlaceGranted(token=place.request.token)
+            message = QuotaGranted(token=place.request.token)
             await handle.signal("quota_place", message.model_dump(mode="json"))
         except ApplicationError:  # it has ended
             self._book.drop([place.request.token])

@@ -26,7 +26,7 @@ class Quotas(Part):
     labels: dict[str, int] = Field(default_factory=dict, description="By `name`, each value apart, or `name=value`.")
 
 
-class Place(Value):
+class QuotaPlace(Value):
     """A place that a run has asked for."""
 
     label: str = Field(description="`name=value`.")
@@ -36,12 +36,12 @@ class Place(Value):
     held: datetime | None = Field(default=None, description="Since when the run has it.")
 
 
-class Places(Part):
+class QuotaPlaces(Part):
     """Part of a run: the places that it has asked for, one after the other, in the order of their labels."""
 
     feature: ClassVar[str] = "quotas"
 
-    asked: list[Place] = Field(default_factory=list)
+    asked: list[QuotaPlace] = Field(default_factory=list)
 
 
 class Covered(Part):
@@ -52,7 +52,7 @@ class Covered(Part):
     is_covered: bool = Field(default=False, description="It runs in the places of the plan above.")
 
 
-class PlaceRequest(Value):
+class QuotaRequest(Value):
     """A plan asks for a place: the input of `ask_for_place`, and the signal `ask` that it sends."""
 
     key: str = Field(min_length=1, max_length=200, description="Id of the workflow that keeps the places.")
@@ -63,14 +63,14 @@ class PlaceRequest(Value):
     token: str = Field(min_length=1, max_length=100)
 
 
-class PlaceRelease(Value):
+class QuotaRelease(Value):
     """A plan needs its place no more: the signal `release`."""
 
     workflow_id: str = Field(min_length=1, max_length=NAME)
     token: str = Field(min_length=1, max_length=100)
 
 
-class PlaceGranted(Value):
+class QuotaGranted(Value):
     """The keeper tells a plan that it has a place: the signal `quota_place`."""
 
     token: str = Field(max_length=100)

@@ -12,7 +12,7 @@ from __future__ import annotations
 import hashlib
 from datetime import datetime
 
-from plansurvive.features.quotas.model import Covered, Place, PlaceGranted, Places, Quotas
+from plansurvive.features.quotas.model import Covered, QuotaGranted, QuotaPlace, QuotaPlaces, Quotas
 from plansurvive.plans.model import Plan, Step
 from plansurvive.plans.notice import Notice
 from plansurvive.plans.run import Run
@@ -43,16 +43,16 @@ def key_of(label: str) -> str:
 
 def next_place(run: Run) -> tuple[str, int] | None:
     """The label of the next place to ask for, and how many plans it may have; None: it has all, or waits for one."""
-    asked = run.part(Places).asked
+    asked = run.part(QuotaPlaces).asked
     if any(place.held is None for place in asked):
         return None
     known = {place.label for place in asked}
     return next(((label, most) for label, most in needed(run).items() if label not in known), None)
 
 
-def waited_for(run: Run) -> Place | None:
+def waited_for(run: Run) -> QuotaPlace | None:
     """The place that the run waits for."""
-    return next((place for place in run.part(Places).asked if place.held is None), None)
+    return next((place for place in run.part(QuotaPlaces).asked if place.held is None), None)
 
 
 def is_held_up_otherwise(run: Run) -> bool:
@@ -63,19 +63,19 @@ def is_held_up_otherwise(run: Run) -> bool:
     return any(name != NAME and notice.holds for name, notice in run.notices.items())
 
 
-def ask(run: Run, label: str, most: int, token: str, now: datetime) -> Place:
+def ask(run: Run, label: str, most: int, token: str, now: datetime) -> QuotaPlace:
     """Note that the run asks for a place."""
-    place = Place(label=label, most=most, token=token, since=now)
-    run.part(Places).asked.append(place)
+    place = QuotaPlace(label=label, most=most, token=token, since=now)
+    run.part(QuotaPlaces).asked.append(place)
     plans = "1 plan" if most == 1 else f"{most} plans"
     text = f"waits for its turn among the plans with the label {label}, at most {plans} at a time"
     run.notices[NAME] = Notice(text=text[:500], since=now, holds=True)
     return place
 
 
-def granted(run: Run, news: PlaceGranted, now: datetime) -> bool:
+def granted(run: Run, news: QuotaGranted, now: datetime) -> bool:
     """Take over that the run has a place. False if it is not about one that it waits for."""
-    asked = run.part(Places).asked
+    asked = run.part(QuotaPlaces).asked
     for number, place in enumerate(asked):
         if place.token == news.token and place.held is None:
             asked[number] = place.model_copy(update={"held": now})

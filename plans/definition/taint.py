@@ -23,16 +23,16 @@ _BLIND = frozenset((
 ))  # fmt: skip
 """Tools whose success does not depend on what is in a file, an answer or an output, with arguments as written."""
 
-Place = TypeVar("Place")
+Position = TypeVar("Position")
 
 
 def depends_on_content(
-    start: Place,
-    step_of: Callable[[Place], Step],
-    above: Callable[[Place], Iterable[Place]],
-    needs: Callable[[Place], Iterable[Place]],
+    start: Position,
+    step_of: Callable[[Position], Step],
+    above: Callable[[Position], Iterable[Position]],
+    needs: Callable[[Position], Iterable[Position]],
 ) -> bool:
-    """Whether it depends on content that the step at a place is called. Places must be hashable.
+    """Whether it depends on content that the step at a place is called. Positions must be hashable.
 
     `above`: the steps that a place is inside of; `needs`: those beside it, or beside what it is in, that it depends on.
     """

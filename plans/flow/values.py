@@ -19,7 +19,7 @@ from plansurvive.plans.large_value import Composed, InnerValue
 from plansurvive.plans.model import ForEach
 from plansurvive.plans.step_state import Status, StepState
 
-Place = tuple[str | int, ...]
+Location = tuple[str | int, ...]
 
 
 class Composer:
@@ -39,7 +39,7 @@ class Composer:
         self._parts = []
         return Composed(value=self.inside(step_id), parts=self._parts)
 
-    def value(self, step_id: str, place: Place = ()) -> Any:
+    def value(self, step_id: str, place: Location = ()) -> Any:
         """The value of a step; null if it has none."""
         state = self._steps.get(step_id)
         if state is None or state.status is not Status.COMPLETED or state.result is None:
@@ -49,7 +49,7 @@ class Composer:
             return None
         return self.inside(step_id, place) if state.result.composed else state.result.value
 
-    def inside(self, step_id: str, place: Place = ()) -> Any:
+    def inside(self, step_id: str, place: Location = ()) -> Any:
         """The value of a container whose steps have ended, whatever its own status."""
         node, opened = self._outline.nodes[step_id], self._opened.get(step_id)
         if opened is not None and opened.handler is not None:
@@ -65,7 +65,7 @@ class Composer:
             return self.value(rounds[-1], place) if rounds else None
         return self._block(node, place)
 
-    def _batches(self, node: Node, opened: Opened, place: Place) -> list[Any]:
+    def _batches(self, node: Node, opened: Opened, place: Location) -> list[Any]:
         rule, total = node.step.for_each or ForEach(items=[]), len(opened.items or [])
         found: list[Any] = []
         for number, child in enumerate(node.children):
@@ -73,7 +73,7 @@ class Composer:
             found += list_of(self._steps[child], end - first, (*place, first), self._parts)
         return found + [None] * (total - len(found))
 
-    def _block(self, node: Node, place: Place) -> dict[str, Any]:
+    def _block(self, node: Node, place: Location) -> dict[str, Any]:
         nodes, found = self._outline.nodes, dict[str, Any]()
         for child in node.children:
             if nodes[child].needs_siblings and self._steps[child].status is Status.COMPLETED:

@@ -24,7 +24,7 @@ from plansurvive.client.verbs.pending import Pending
 from plansurvive.features.coding_agents.model import KINDS, CodingSession, permission_specs, turn_spec
 from plansurvive.features.policy.model import Asked, Consents, Decided, Known, Term, Terms
 from plansurvive.features.quotas import rules as quotas
-from plansurvive.features.quotas.model import PlaceGranted
+from plansurvive.features.quotas.model import QuotaGranted
 from plansurvive.plans.activity_io import Facts
 from plansurvive.plans.child_state import AtWork, ChildPlan, ChildReport
 from plansurvive.plans.errors import PlanError
@@ -346,7 +346,7 @@ def test_every_view_says_that_a_plan_waits_for_its_turn_among_those_with_its_lab
         looked_at(run)
     run.status = PlanStatus.RUNNING
     said_everywhere(run, waits)
-    assert quotas.granted(run, PlaceGranted(token="t1"), NOW + timedelta(seconds=5))
+    assert quotas.granted(run, QuotaGranted(token="t1"), NOW + timedelta(seconds=5))
     looked_at(run)
 
 

@@ -18,7 +18,7 @@ from plansurvive.plans.model import Value
 MAX_LOSSES = 1_000
 """Most entries of a report; what is beyond is counted."""
 
-Place = tuple[str | int, ...]
+Location = tuple[str | int, ...]
 """Keys and indexes from the root of the document."""
 
 
@@ -36,15 +36,15 @@ class Entry(Value):
 class Report:
     """Collects the entries of one import. Equal ones count once."""
 
-    lines: dict[Place, int] = field(default_factory=dict)
+    lines: dict[Location, int] = field(default_factory=dict)
     entries: list[Entry] = field(default_factory=list)
     left_out: int = 0
 
-    def loss(self, place: Place, what: str, do: str = "") -> None:
+    def loss(self, place: Location, what: str, do: str = "") -> None:
         """Something that the plan does differently."""
         self._add("loss", place, what, do)
 
-    def note(self, place: Place, what: str, do: str = "") -> None:
+    def note(self, place: Location, what: str, do: str = "") -> None:
         """Something to know, without which the plan does the same."""
         self._add("note", place, what, do)
 
@@ -53,7 +53,7 @@ class Report:
         """The number of losses, those left out included."""
         return sum(entry.kind == "loss" for entry in self.entries) + self.left_out
 
-    def _add(self, kind: Literal["loss", "note"], place: Place, what: str, do: str) -> None:
+    def _add(self, kind: Literal["loss", "note"], place: Location, what: str, do: str) -> None:
         entry = Entry(kind=kind, where=path_of(place), line=self._line(place), what=what[:1_000], do=do[:1_000])
         if entry in self.entries[-50:]:
             return
@@ -62,7 +62,7 @@ class Report:
         else:
             self.left_out += kind == "loss"
 
-    def _line(self, place: Place) -> int | None:
+    def _line(self, place: Location) -> int | None:
         """The line of the place, or of the nearest one above it that has one."""
         for end in range(len(place), 0, -1):
             if place[:end] in self.lines:
@@ -79,7 +79,7 @@ class Imported:
     report: Report
 
 
-def path_of(place: Place) -> str:
+def path_of(place: Location) -> str:
     """A place for people: `jobs.build.steps[2]`."""
     text = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in place)
     return text.removeprefix(".")[:500]

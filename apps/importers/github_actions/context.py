@@ -13,7 +13,7 @@ from typing import Any
 
 from plansurvive.apps.importers.common.expressions import Const, Node, NotCarried, Op, Path, text_of
 from plansurvive.apps.importers.common.names import id_of
-from plansurvive.apps.importers.common.report import Place, Report
+from plansurvive.apps.importers.common.report import Location, Report
 from plansurvive.apps.importers.github_actions.conditions import texts_in
 
 _FIXED = {
@@ -51,11 +51,11 @@ class Scope:
     """By the id of a step: how its value is read (`run`, `outputs`, `answer`), and the id of the step that has it."""
     env: Mapping[str, Node] = field(default_factory=dict)
 
-    def node(self, text: str, place: Place) -> Node:
+    def node(self, text: str, place: Location) -> Node:
         """A text with expressions in it; what cannot be carried over is reported and stays as it is."""
         return texts_in(text, lambda parts: self.meaning(parts, place), lambda why: self._lost(place, why))
 
-    def text(self, value: Any, place: Place) -> str:
+    def text(self, value: Any, place: Location) -> str:
         """A value as a text in the arguments of a step."""
         if not isinstance(value, str):
             return "" if value is None else str(value).lower() if isinstance(value, bool) else str(value)
@@ -65,7 +65,7 @@ class Scope:
             self._lost(place, str(error))
             return text_of(Const(value))
 
-    def with_env(self, given: Any, place: Place) -> Scope:
+    def with_env(self, given: Any, place: Location) -> Scope:
         """This scope with more environment variables."""
         if not isinstance(given, dict):
             if given:
@@ -77,7 +77,7 @@ class Scope:
             found[name] = self.node(text, (*place, name))
         return replace(self, env=found)
 
-    def variables(self, place: Place) -> dict[str, str]:
+    def variables(self, place: Location) -> dict[str, str]:
         """The environment variables as arguments of a command."""
         found = {}
         for name, node in self.env.items():
@@ -87,7 +87,7 @@ class Scope:
                 self._lost((*place, "env", name), str(error))
         return found
 
-    def meaning(self, parts: tuple[str, ...], place: Place) -> Node:
+    def meaning(self, parts: tuple[str, ...], place: Location) -> Node:
         """What a context means here. Raises NotCarried."""
         root, *rest = parts
         root = root.lower()
@@ -129,7 +129,7 @@ class Scope:
             return Op("||", (Op("&&", (Op("==", (code, Const(0))), Const("success"))), Const("failure")))
         raise NotCarried(f"steps.{'.'.join(rest)}")
 
-    def _of_github(self, root: str, rest: list[str], place: Place) -> Node:
+    def _of_github(self, root: str, rest: list[str], place: Location) -> Node:
         whole = ".".join((root, *rest))
         if (root, *rest) == ("github", "workflow"):
             return Const(self.title)
@@ -146,14 +146,14 @@ class Scope:
             self._note_input(root, whole, name, place)
         return Path("inputs", (name,))
 
-    def _note_input(self, root: str, whole: str, name: str, place: Place) -> None:
+    def _note_input(self, root: str, whole: str, name: str, place: Location) -> None:
         if root == "secrets":
             how = "have the command read it on the worker, since inputs are stored in history and shown"
             self.report.loss(place, f"{whole} is the input {name}, where a secret would be stored", how)
         else:
             self.report.note(place, f"{whole} is an input of the plan now", f"--input {name}=VALUE")
 
-    def _lost(self, place: Place, why: str) -> None:
+    def _lost(self, place: Location, why: str) -> None:
         self.report.loss(place, f"${{{{ }}}}: {why}", "write what is meant")
 
 

@@ -11,13 +11,13 @@ from math import prod
 from typing import Any
 
 from plansurvive.apps.importers.common.expressions import Call, Const, Listed, Path, jmespath_of
-from plansurvive.apps.importers.common.report import Place, Report
+from plansurvive.apps.importers.common.report import Location, Report
 
 MAX_COMBINATIONS = 256
 """GitHub's own limit per workflow run."""
 
 
-def for_each_of(strategy: dict[str, Any], place: Place, report: Report) -> dict[str, Any] | None:
+def for_each_of(strategy: dict[str, Any], place: Location, report: Report) -> dict[str, Any] | None:
     """The `forEach` of a job; None if it has no matrix, or one that is known only when it runs."""
     matrix = strategy.get("matrix")
     if matrix is None:

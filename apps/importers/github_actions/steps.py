@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from plansurvive.apps.importers.common.expressions import Const, Node, NotCarried, Path, Text, joined, shown, text_of
-from plansurvive.apps.importers.common.report import Place
+from plansurvive.apps.importers.common.report import Location
 from plansurvive.apps.importers.github_actions.context import Scope
 from plansurvive.plans.errors import BadReference
 from plansurvive.plans.expressions.references import check_code
@@ -66,7 +66,7 @@ class Defaults:
     minutes: float | None = None
 
 
-def command_step(given: dict[str, Any], name: str, scope: Scope, defaults: Defaults, place: Place) -> Ran:
+def command_step(given: dict[str, Any], name: str, scope: Scope, defaults: Defaults, place: Location) -> Ran:
     """A `run`. With outputs that others use, two more steps read what it wrote to $GITHUB_OUTPUT."""
     scope = scope.with_env(given.get("env"), (*place, "env"))
     shell = (str(given.get("shell") or defaults.shell).split() or [""])[0]
@@ -94,7 +94,7 @@ def command_step(given: dict[str, Any], name: str, scope: Scope, defaults: Defau
     return Ran([step, *_read_outputs(name, scope)] if outputs else [step])
 
 
-def action_step(given: dict[str, Any], name: str, scope: Scope, place: Place) -> Ran:
+def action_step(given: dict[str, Any], name: str, scope: Scope, place: Location) -> Ran:
     """A `uses`."""
     uses = str(given.get("uses"))
     action = uses.partition("@")[0]
@@ -124,7 +124,9 @@ def question(name: str, text: str, *, outputs: bool = False) -> dict[str, Any]:
     return {"id": name, "tool": "ask", "args": {"question": text[:20_000], **answer}}
 
 
-def _shell(script: str, name: str, shell: str, outputs: bool, env: dict[str, str], scope: Scope, place: Place) -> str:
+def _shell(
+    script: str, name: str, shell: str, outputs: bool, env: dict[str, str], scope: Scope, place: Location
+) -> str:
     node: Node = scope.node(script, (*place, "run"))
     if shell != "sh" and _BASH.search(script):
         scope.report.loss((*place, "run"), "it is written for bash, and runs with sh", "call bash with a script file")
@@ -145,7 +147,7 @@ def _shell(script: str, name: str, shell: str, outputs: bool, env: dict[str, str
     return _code(joined(Const(before), node) if before else node, "shell", env, scope, place).rstrip("\n")
 
 
-def _code(node: Node, language: str, env: dict[str, str], scope: Scope, place: Place) -> str:
+def _code(node: Node, language: str, env: dict[str, str], scope: Scope, place: Location) -> str:
     """Code with references. Where one cannot be quoted safely, its value comes as an environment variable."""
     text = _text(node, scope, place)
     try:
@@ -166,7 +168,7 @@ def _code(node: Node, language: str, env: dict[str, str], scope: Scope, place: P
     return text
 
 
-def _text(node: Node, scope: Scope, place: Place) -> str:
+def _text(node: Node, scope: Scope, place: Location) -> str:
     parts: list[Node] = []
     for part in _parts(node):
         try:
@@ -186,7 +188,7 @@ def _raw(node: Node) -> str:
     return shown(node.value) if isinstance(node, Const) else "expression-not-carried-over"
 
 
-def _limits(given: dict[str, Any], defaults: Defaults, scope: Scope, place: Place) -> dict[str, Any]:
+def _limits(given: dict[str, Any], defaults: Defaults, scope: Scope, place: Location) -> dict[str, Any]:
     """The time limit and whether it may fail."""
     found: dict[str, Any] = {}
     minutes = given.get("timeout-minutes", defaults.minutes)
@@ -202,7 +204,7 @@ def _limits(given: dict[str, Any], defaults: Defaults, scope: Scope, place: Plac
     return found
 
 
-def _given_variables(script: str, scope: Scope, place: Place) -> dict[str, str]:
+def _given_variables(script: str, scope: Scope, place: Location) -> dict[str, str]:
     """The variables that GitHub sets and a script uses."""
     found: dict[str, str] = {}
     for name in dict.fromkeys(_GIVEN.findall(script)):

@@ -16,7 +16,7 @@ from typing import Any
 from plansurvive.apps.importers.common.expressions import Const, Node, NotCarried, jmespath_of, roots_of
 from plansurvive.apps.importers.common.names import Names, id_of
 from plansurvive.apps.importers.common.plan_text import NOTE
-from plansurvive.apps.importers.common.report import Place, Report
+from plansurvive.apps.importers.common.report import Location, Report
 from plansurvive.apps.importers.github_actions.conditions import STATUS, condition
 from plansurvive.apps.importers.github_actions.context import Job, Scope, declared_inputs
 from plansurvive.apps.importers.github_actions.matrix import for_each_of
@@ -68,7 +68,7 @@ def plan_of(data: dict[str, Any], title: str, report: Report) -> dict[str, Any]:
 class _Block:
     """One job on its way into a block."""
 
-    def __init__(self, name: str, job: dict[str, Any], scope: Scope, defaults: Any, place: Place) -> None:
+    def __init__(self, name: str, job: dict[str, Any], scope: Scope, defaults: Any, place: Location) -> None:
         self.job, self.place, self.report = job, place, scope.report
         self.owner = scope.jobs[name]
         self.before = len(self.report.entries)
@@ -141,7 +141,7 @@ class _Block:
             self.scope.steps[str(given["id"])] = (kind, f"{name}_outputs" if kind == "outputs" else name)
         return name
 
-    def _step(self, given: dict[str, Any], name: str, place: Place, has_more: bool) -> None:
+    def _step(self, given: dict[str, Any], name: str, place: Location, has_more: bool) -> None:
         before = len(self.report.entries)
         scope = self.scope
         if given.get("uses"):
@@ -165,7 +165,7 @@ class _Block:
                 step = {"id": step["id"], "description": _title(given["name"]), **step}
             follows.append(self._marked(step, before if number == 0 else len(self.report.entries), of_step=True))
 
-    def _condition(self, given: dict[str, Any], place: Place, scope: Scope) -> tuple[str, set[str]]:
+    def _condition(self, given: dict[str, Any], place: Location, scope: Scope) -> tuple[str, set[str]]:
         """The condition as JMESPath, empty if there is none, and the status functions in it."""
         text = given.get("if")
         if text is None:

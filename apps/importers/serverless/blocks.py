@@ -17,7 +17,7 @@ from plansurvive.apps.importers.common.expressions import (
     value_of,
 )
 from plansurvive.apps.importers.common.names import id_of
-from plansurvive.apps.importers.common.report import Place
+from plansurvive.apps.importers.common.report import Location
 from plansurvive.apps.importers.serverless.flow import Flow, Made, listed, marked, within
 from plansurvive.apps.importers.serverless.leaves import Leaf
 from plansurvive.apps.importers.serverless.state import ERROR, State
@@ -33,7 +33,7 @@ CODES = {
 """Codes of this project for the standard types of errors."""
 
 
-def steps_of(name: str, task: dict[str, Any], state: State, flow: Flow, place: Place) -> Made:
+def steps_of(name: str, task: dict[str, Any], state: State, flow: Flow, place: Location) -> Made:
     """The steps of one task, and the data after it."""
     inside = state.within(task, place)
     before = len(state.report.entries)
@@ -59,7 +59,7 @@ def steps_of(name: str, task: dict[str, Any], state: State, flow: Flow, place: P
     return Made(_after(state, output, task, place), [marked(step, state, before)])
 
 
-def _made(name: str, task: dict[str, Any], state: State, flow: Flow, place: Place) -> Leaf:
+def _made(name: str, task: dict[str, Any], state: State, flow: Flow, place: Location) -> Leaf:
     if "for" in task:
         return _for(name, task, state, flow, place)
     if "fork" in task:
@@ -72,11 +72,11 @@ def _made(name: str, task: dict[str, Any], state: State, flow: Flow, place: Plac
     return leaf_of(name, task, state, flow.functions, place)
 
 
-def _after(state: State, output: Node, task: Mapping[str, Any], place: Place) -> State:
+def _after(state: State, output: Node, task: Mapping[str, Any], place: Location) -> State:
     return state.after(output, task, place)
 
 
-def _block(name: str, made: Made, flow: Flow, place: Place) -> Leaf:
+def _block(name: str, made: Made, flow: Flow, place: Location) -> Leaf:
     """A block of these steps; its value is their output, where that is one of its own values."""
     block: dict[str, Any] = {"id": name, "steps": made.steps or [flow.nothing()]}
     output, context = made.state.dot, within(name, made.state.context, made.ids)
@@ -91,7 +91,7 @@ def _block(name: str, made: Made, flow: Flow, place: Place) -> Leaf:
     return Leaf(block, within(name, output, made.ids), context)
 
 
-def _for(name: str, task: dict[str, Any], state: State, flow: Flow, place: Place) -> Leaf:
+def _for(name: str, task: dict[str, Any], state: State, flow: Flow, place: Location) -> Leaf:
     given = task["for"] if isinstance(task["for"], dict) else {}
     where = (*place, "for")
     each = id_of(str(given.get("each") or "item"), "item")
@@ -115,7 +115,7 @@ def _for(name: str, task: dict[str, Any], state: State, flow: Flow, place: Place
     return Leaf(step, Path(name, (-1,)) if block.output == Path(name) else block.output, exports)
 
 
-def _fork(name: str, task: dict[str, Any], state: State, flow: Flow, place: Place) -> Leaf:
+def _fork(name: str, task: dict[str, Any], state: State, flow: Flow, place: Location) -> Leaf:
     given = task["fork"] if isinstance(task["fork"], dict) else {}
     steps: list[dict[str, Any]] = []
     outputs: list[Node] = []
@@ -137,7 +137,7 @@ def _fork(name: str, task: dict[str, Any], state: State, flow: Flow, place: Plac
     return Leaf({"id": name, "steps": steps or [flow.nothing()]}, output, context)
 
 
-def _try(name: str, task: dict[str, Any], state: State, flow: Flow, place: Place) -> Leaf:
+def _try(name: str, task: dict[str, Any], state: State, flow: Flow, place: Location) -> Leaf:
     caught = task.get("catch") if isinstance(task.get("catch"), dict) else {}
     assert isinstance(caught, dict)  # noqa: S101 - for mypy
     made = flow.sequence(task["try"], state, (*place, "try"))
@@ -161,7 +161,7 @@ def _try(name: str, task: dict[str, Any], state: State, flow: Flow, place: Place
     return Leaf(step, block.output, block.context if same else Unknown(f"what the catch of {name} exports"))
 
 
-def _codes(given: Any, state: State, place: Place) -> list[str]:
+def _codes(given: Any, state: State, place: Location) -> list[str]:
     wanted = given.get("with") if isinstance(given, dict) else None
     if not isinstance(wanted, dict):
         return []
@@ -175,7 +175,7 @@ def _codes(given: Any, state: State, place: Place) -> list[str]:
     return CODES.get(kind, [])
 
 
-def _retry(given: Any, state: State, flow: Flow, place: Place) -> dict[str, Any]:
+def _retry(given: Any, state: State, flow: Flow, place: Location) -> dict[str, Any]:
     """A retry policy, or the name of one."""
     policy = flow.retries.get(given) if isinstance(given, str) else given
     if not isinstance(policy, dict):
@@ -201,7 +201,7 @@ def _retry(given: Any, state: State, flow: Flow, place: Place) -> dict[str, Any]
     return found
 
 
-def _limit(step: dict[str, Any], task: Mapping[str, Any], state: State, place: Place) -> None:
+def _limit(step: dict[str, Any], task: Mapping[str, Any], state: State, place: Location) -> None:
     given = task.get("timeout")
     if given is None:
         return

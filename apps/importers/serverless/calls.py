@@ -19,14 +19,14 @@ from plansurvive.apps.importers.common.expressions import (
     selected,
 )
 from plansurvive.apps.importers.common.expressions import text_of as to_text
-from plansurvive.apps.importers.common.report import Place
+from plansurvive.apps.importers.common.report import Location
 from plansurvive.apps.importers.serverless.leaves import ASK, Leaf, asks
 from plansurvive.apps.importers.serverless.state import State
 
 _METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
 
 
-def call_of(name: str, task: Mapping[str, Any], state: State, functions: Mapping[str, Any], place: Place) -> Leaf:
+def call_of(name: str, task: Mapping[str, Any], state: State, functions: Mapping[str, Any], place: Location) -> Leaf:
     kind, given = str(task["call"]), task.get("with") if isinstance(task.get("with"), dict) else {}
     assert isinstance(given, dict)  # noqa: S101 - for mypy
     if isinstance(functions.get(kind), dict) and "call" in functions[kind]:
@@ -63,7 +63,7 @@ def call_of(name: str, task: Mapping[str, Any], state: State, functions: Mapping
     )
 
 
-def _url(given: Mapping[str, Any], state: State, place: Place) -> str:
+def _url(given: Mapping[str, Any], state: State, place: Location) -> str:
     endpoint = given.get("endpoint")
     if isinstance(endpoint, dict):
         if endpoint.get("authentication"):
@@ -86,7 +86,7 @@ def _url(given: Mapping[str, Any], state: State, place: Place) -> str:
         return to_text(Const(str(endpoint)))
 
 
-def _template(uri: str, state: State, place: Place) -> Node:
+def _template(uri: str, state: State, place: Location) -> Node:
     """A URI template: `{petId}` is a field of the task's input."""
     parts: list[Node] = []
     for piece in re.split(r"(\{[A-Za-z_]\w*\})", uri):

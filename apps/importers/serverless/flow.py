@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from plansurvive.apps.importers.common.expressions import Node, Op, Path, Unknown, roots_of
 from plansurvive.apps.importers.common.names import Names
 from plansurvive.apps.importers.common.plan_text import NOTE
-from plansurvive.apps.importers.common.report import Place
+from plansurvive.apps.importers.common.report import Location
 from plansurvive.apps.importers.serverless.state import State
 
 MAX_TASKS = 2_000
@@ -21,7 +21,7 @@ MAX_TASKS = 2_000
 MAX_NESTING = 12
 LEAVE = ("exit", "end")
 
-Tasks = list[tuple[str, dict[str, Any], Place]]
+Tasks = list[tuple[str, dict[str, Any], Location]]
 """Name, definition and place of each task of a list."""
 
 
@@ -51,13 +51,13 @@ class Flow:
     """One import: ids given, tasks made, and the function that makes the steps of a task."""
 
     names: Names
-    made_of: Callable[[str, dict[str, Any], State, Flow, Place], Made]
+    made_of: Callable[[str, dict[str, Any], State, Flow, Location], Made]
     functions: Mapping[str, Any]
     retries: Mapping[str, Any]
     left: int = MAX_TASKS
     depth: int = 0
 
-    def sequence(self, tasks: Any, state: State, place: Place) -> Made:
+    def sequence(self, tasks: Any, state: State, place: Location) -> Made:
         """The steps of a list of tasks, each after the one before."""
         if self.depth >= MAX_NESTING:
             state.report.loss(place, f"tasks nested deeper than {MAX_NESTING}", "move them to another plan")
@@ -102,7 +102,7 @@ class Flow:
         self._add(made, Made(_joined(ident, made.state, ends), [{"id": ident, "switch": steps}]))
         return meeting
 
-    def _branch(self, case: Case, name: str, until: int | None, tasks: Tasks, state: State, place: Place) -> Made:
+    def _branch(self, case: Case, name: str, until: int | None, tasks: Tasks, state: State, place: Location) -> Made:
         """The steps of one case: its own task, and those from its target to where the cases meet."""
         made = Made(state)
         if self.depth >= MAX_NESTING:
@@ -124,7 +124,7 @@ class Flow:
         return {"id": self.names.new("nothing"), "tool": "sleep", "args": {"seconds": 0}}
 
 
-def listed(tasks: Any, place: Place) -> Tasks:
+def listed(tasks: Any, place: Location) -> Tasks:
     """The tasks of a list of objects with one name each."""
     found: Tasks = []
     for number, each in enumerate(tasks if isinstance(tasks, list) else []):
@@ -170,7 +170,7 @@ def _either(nodes: list[Node], name: str) -> Node:
     return Unknown(f"a value that depends on which case of {name} ran")
 
 
-def _target(then: Any, at: int, tasks: Tasks, state: State, place: Place) -> int | None:
+def _target(then: Any, at: int, tasks: Tasks, state: State, place: Location) -> int | None:
     """The index of the task that `then` leads to; None: the end."""
     if then in (None, "continue"):
         return at + 1

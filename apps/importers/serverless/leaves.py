@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from plansurvive.apps.importers.common.expressions import Node
-from plansurvive.apps.importers.common.report import Place
+from plansurvive.apps.importers.common.report import Location
 from plansurvive.apps.importers.serverless.state import State
 
 MAX_ROWS = 100
@@ -22,7 +22,7 @@ class Leaf(NamedTuple):
     """What `$context` is after it; None: what it was before."""
 
 
-def asks(name: str, text: str, given: Any, state: State, place: Place) -> dict[str, Any]:
+def asks(name: str, text: str, given: Any, state: State, place: Location) -> dict[str, Any]:
     """A step that asks a person to do what no tool does."""
     rows = [text]
     waiting: list[tuple[tuple[str, ...], Any]] = [(("",), given)] if isinstance(given, dict) else []

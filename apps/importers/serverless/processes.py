@@ -10,14 +10,14 @@ from typing import Any
 from plansurvive.apps.importers.common.expressions import Const, Made, Node, NotCarried, Path, Text
 from plansurvive.apps.importers.common.expressions import text_of as to_text
 from plansurvive.apps.importers.common.names import id_of
-from plansurvive.apps.importers.common.report import Place
+from plansurvive.apps.importers.common.report import Location
 from plansurvive.apps.importers.serverless.leaves import ASK, Leaf, asks
 from plansurvive.apps.importers.serverless.state import State
 from plansurvive.plans.errors import BadReference
 from plansurvive.plans.expressions.references import check_code
 
 
-def run_of(name: str, given: Mapping[str, Any], state: State, place: Place) -> Leaf:
+def run_of(name: str, given: Mapping[str, Any], state: State, place: Location) -> Leaf:
     output = _run_output(name, given, state)
     if given.get("await") is False:
         state.report.loss((*place, "await"), "a process that is not awaited", "steps beside it do not wait: dependsOn")
@@ -48,7 +48,7 @@ def _run_output(name: str, given: Mapping[str, Any], state: State) -> Node:
     return wanted.get(str(given.get("return", "stdout")), out)
 
 
-def _shell(name: str, given: Mapping[str, Any], state: State, place: Place) -> dict[str, Any]:
+def _shell(name: str, given: Mapping[str, Any], state: State, place: Location) -> dict[str, Any]:
     command = _command(str(given.get("command") or ""), state, (*place, "command"))
     arguments = given.get("arguments")
     if isinstance(arguments, list) and arguments:
@@ -57,7 +57,7 @@ def _shell(name: str, given: Mapping[str, Any], state: State, place: Place) -> d
     return _step(name, "run_command", {"command": command}, given, state, place)
 
 
-def _script(name: str, given: Mapping[str, Any], state: State, place: Place) -> dict[str, Any]:
+def _script(name: str, given: Mapping[str, Any], state: State, place: Location) -> dict[str, Any]:
     code, language = given.get("code"), str(given.get("language") or "").lower()
     if not isinstance(code, str):
         state.report.loss((*place, "source"), "a script from elsewhere: a person is asked instead", "write its code")
@@ -77,7 +77,7 @@ def _script(name: str, given: Mapping[str, Any], state: State, place: Place) -> 
     return asks(name, "Run this script by hand, then answer done.", given, state, place)
 
 
-def _container(name: str, given: Mapping[str, Any], state: State, place: Place) -> dict[str, Any]:
+def _container(name: str, given: Mapping[str, Any], state: State, place: Location) -> dict[str, Any]:
     state.report.loss(place, "a container: the plan runs docker", "docker must be there where the worker runs")
     words = ["docker run --rm", *(f"-e {key}" for key in given.get("environment") or {})]
     words.append(_word(given.get("image"), state, (*place, "image")))
@@ -92,7 +92,7 @@ def _container(name: str, given: Mapping[str, Any], state: State, place: Place) 
 
 
 def _step(
-    name: str, tool: str, args: dict[str, Any], given: Mapping[str, Any], state: State, place: Place
+    name: str, tool: str, args: dict[str, Any], given: Mapping[str, Any], state: State, place: Location
 ) -> dict[str, Any]:
     variables = given.get("environment")
     if isinstance(variables, dict):
@@ -101,7 +101,7 @@ def _step(
     return {"id": name, "tool": tool, "args": args | {"network": True}}
 
 
-def _command(text: str, state: State, place: Place) -> str:
+def _command(text: str, state: State, place: Location) -> str:
     """A command, with `${ ... }` of the workflow only where it is one as a whole; others are variables of the shell."""
     parts: list[Node] = []
     for piece in re.split(r"(\$\{ [^{}]*\})", text):
@@ -116,6 +116,6 @@ def _command(text: str, state: State, place: Place) -> str:
         return to_text(Const(text)).rstrip("\n")
 
 
-def _word(value: Any, state: State, place: Place) -> str:
+def _word(value: Any, state: State, place: Location) -> str:
     text = state.text(value if isinstance(value, str) else str(value), place)
     return text if "{{" in text or (text.startswith("$") and not text.startswith("$$")) else shlex.quote(text)

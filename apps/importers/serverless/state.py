@@ -13,7 +13,7 @@ from plansurvive.apps.importers.common.expressions import Const, Listed, Made, N
 from plansurvive.apps.importers.common.expressions import jmespath_of as to_jmespath
 from plansurvive.apps.importers.common.expressions import text_of as to_text
 from plansurvive.apps.importers.common.expressions import value_of as to_value
-from plansurvive.apps.importers.common.report import Place, Report
+from plansurvive.apps.importers.common.report import Location, Report
 from plansurvive.apps.importers.serverless.jq import Data, embedded, evaluated
 
 INPUTS = Path("inputs")
@@ -42,7 +42,7 @@ class State:
     loose: bool = False
     """Expressions need no `${ }`."""
 
-    def node(self, expression: Any, place: Place) -> Node:
+    def node(self, expression: Any, place: Location) -> Node:
         """The value of an expression, with or without `${ }`; Unknown, and reported, if it cannot be carried over."""
         if not isinstance(expression, str):
             return self.data(expression, place)
@@ -53,7 +53,7 @@ class State:
             self.lost(place, str(error))
             return Unknown(LOST)
 
-    def data(self, value: Any, place: Place) -> Node:
+    def data(self, value: Any, place: Location) -> Node:
         """A value with expressions in it, each in `${ }`."""
         if isinstance(value, dict):
             made = {str(name): self.data(each, (*place, name)) for name, each in value.items()}
@@ -69,7 +69,7 @@ class State:
             self.report.note(place, f"{value[:100]!r} is a text here, as it is without ${{ }}")
         return Const(value)
 
-    def value(self, value: Any, place: Place) -> Any:
+    def value(self, value: Any, place: Location) -> Any:
         """A value for the arguments of a step; what cannot be carried over stays as it is written, and is reported."""
         try:
             return to_value(self.data(value, place))
@@ -77,7 +77,7 @@ class State:
             self.lost(place, str(error))
             return to_value(Const(value))
 
-    def text(self, value: Any, place: Place) -> str:
+    def text(self, value: Any, place: Location) -> str:
         """As `value`, for a text."""
         try:
             return to_text(self.data(value, place))
@@ -85,7 +85,7 @@ class State:
             self.lost(place, str(error))
             return to_text(Const(value))
 
-    def condition(self, expression: Any, place: Place) -> str:
+    def condition(self, expression: Any, place: Location) -> str:
         """An expression as a condition of a plan; empty, and reported, if it cannot be carried over."""
         try:
             return to_jmespath(self.node(expression, place))
@@ -93,7 +93,7 @@ class State:
             self.lost(place, str(error))
             return ""
 
-    def after(self, output: Node, task: Mapping[str, Any], place: Place) -> State:
+    def after(self, output: Node, task: Mapping[str, Any], place: Location) -> State:
         """The data after a task: its output, as `output.as` makes it, and what it exports."""
         state = replace(self, dot=output, variables={**self.variables, "input": self.dot})
         made = task.get("output")
@@ -105,14 +105,14 @@ class State:
             state = replace(state, context=known.node(exported["as"], (*place, "export", "as")))
         return replace(state, variables=self.variables)
 
-    def within(self, task: Mapping[str, Any], place: Place) -> State:
+    def within(self, task: Mapping[str, Any], place: Location) -> State:
         """The data inside a task: its input, as `input.from` makes it."""
         given = task.get("input")
         if isinstance(given, dict) and "from" in given:
             return replace(self, dot=self.node(given["from"], (*place, "input", "from")))
         return self
 
-    def lost(self, place: Place, why: str) -> None:
+    def lost(self, place: Location, why: str) -> None:
         """Report an expression that was not carried over."""
         if why != LOST:
             self.report.loss(place, why, "write it in JMESPath, or compute it in a step")

@@ -13,7 +13,7 @@ from typing import Any
 from plansurvive.apps.importers.common.expressions import Const, Listed, Path
 from plansurvive.apps.importers.common.expressions import text_of as to_text
 from plansurvive.apps.importers.common.names import id_of
-from plansurvive.apps.importers.common.report import Place
+from plansurvive.apps.importers.common.report import Location
 from plansurvive.apps.importers.serverless.calls import call_of
 from plansurvive.apps.importers.serverless.leaves import ASK, Leaf, asks
 from plansurvive.apps.importers.serverless.processes import run_of
@@ -27,7 +27,7 @@ _DURATION = re.compile(
 _UNITS = {"days": 86_400.0, "hours": 3_600.0, "minutes": 60.0, "seconds": 1.0, "milliseconds": 0.001}
 
 
-def leaf_of(name: str, task: Mapping[str, Any], state: State, functions: Mapping[str, Any], place: Place) -> Leaf:
+def leaf_of(name: str, task: Mapping[str, Any], state: State, functions: Mapping[str, Any], place: Location) -> Leaf:
     """The step of a task. What has no counterpart becomes a question to a person, and is reported."""
     if "call" in task:
         return call_of(name, task, state, functions, place)
@@ -64,7 +64,7 @@ def seconds_of(duration: Any) -> float | None:
     return int(total) if total == int(total) else total
 
 
-def _listen(name: str, given: Mapping[str, Any], state: State, place: Place) -> Leaf:
+def _listen(name: str, given: Mapping[str, Any], state: State, place: Location) -> Leaf:
     to = given.get("to") if isinstance(given.get("to"), dict) else {}
     assert isinstance(to, dict)  # noqa: S101 - for mypy
     place = (*place, "to")
@@ -88,7 +88,7 @@ def _listen(name: str, given: Mapping[str, Any], state: State, place: Place) -> 
     return Leaf(step, Listed((Path(name),)))
 
 
-def _wait(name: str, given: Mapping[str, Any], state: State, place: Place) -> dict[str, Any]:
+def _wait(name: str, given: Mapping[str, Any], state: State, place: Location) -> dict[str, Any]:
     wanted = given.get("with") if isinstance(given.get("with"), dict) else {}
     assert isinstance(wanted, dict)  # noqa: S101 - for mypy
     kind = str(wanted.get("type") or "")
@@ -107,7 +107,7 @@ def _wait(name: str, given: Mapping[str, Any], state: State, place: Place) -> di
     return {"id": name, "tool": "wait_for", "args": args}
 
 
-def _raise(name: str, given: Any, state: State, place: Place) -> Leaf:
+def _raise(name: str, given: Any, state: State, place: Location) -> Leaf:
     error = given.get("error") if isinstance(given, dict) else None
     detail = error if isinstance(error, dict) else {"title": str(error)}
     title = " ".join(str(detail[key]) for key in ("title", "detail") if isinstance(detail.get(key), str)) or "raised"

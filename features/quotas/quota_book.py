@@ -4,29 +4,29 @@ from __future__ import annotations
 
 from pydantic import Field
 
-from plansurvive.features.quotas.model import PlaceRelease, PlaceRequest, QuotaRow
+from plansurvive.features.quotas.model import QuotaRelease, QuotaRequest, QuotaRow
 from plansurvive.plans.step_state import State
 
 MOST = 2_000
 """Plans in the line; others ask again later."""
 
 
-class Asked(State):
+class InLine(State):
     """One plan in the line."""
 
-    request: PlaceRequest
+    request: QuotaRequest
     held: bool = False
     told: bool = Field(default=False, description="That it has a place was sent to it.")
 
 
-class PlaceBook(State):
+class QuotaBook(State):
     """The line of one label."""
 
     label: str = ""
     most: int = Field(default=1, description="As the last plan that asked knows it from its worker.")
-    line: list[Asked] = Field(default_factory=list)
+    line: list[InLine] = Field(default_factory=list)
 
-    def ask(self, request: PlaceRequest) -> bool:
+    def ask(self, request: QuotaRequest) -> bool:
         """Put a plan at the end of the line. False if it is in it already, or the line is full.
 
         A plan that asks again is told again: it may not have heard. A plan that was reset asks with another token, and
@@ -39,10 +39,10 @@ class PlaceBook(State):
                 return False
         if len(self.line) >= MOST:
             return False
-        self.line.append(Asked(request=request))
+        self.line.append(InLine(request=request))
         return True
 
-    def release(self, message: PlaceRelease) -> bool:
+    def release(self, message: QuotaRelease) -> bool:
         """Take a plan out of the line. False if it is not in it, or does not know its token."""
         before = len(self.line)
         self.line = [each for each in self.line if not _is_of(each, message)]
@@ -52,7 +52,7 @@ class PlaceBook(State):
         """Take plans out of the line that have ended."""
         self.line = [each for each in self.line if each.request.token not in tokens]
 
-    def grant(self) -> list[Asked]:
+    def grant(self) -> list[InLine]:
         """Give free places to the first that wait. Returns those that are to be told that they have one, now.
 
         A quota that was lowered takes no place away.
@@ -64,7 +64,7 @@ class PlaceBook(State):
         return [each for each in self.line if each.held and not each.told]
 
     @property
-    def holders(self) -> list[PlaceRequest]:
+    def holders(self) -> list[QuotaRequest]:
         """The plans that have a place."""
         return [each.request for each in self.line if each.held]
 
@@ -76,9 +76,9 @@ class PlaceBook(State):
         return QuotaRow(label=self.label, most=self.most, running=running, waiting=waiting)
 
 
-def _is_reset(one: PlaceRequest, other: PlaceRequest) -> bool:
+def _is_reset(one: QuotaRequest, other: QuotaRequest) -> bool:
     return (one.workflow_id, one.run_id) == (other.workflow_id, other.run_id)
 
 
-def _is_of(each: Asked, message: PlaceRelease) -> bool:
+def _is_of(each: InLine, message: QuotaRelease) -> bool:
     return each.request.workflow_id == message.workflow_id and each.request.token == message.token

@@ -10,8 +10,8 @@ import pytest
 from plansurvive.client.listing import Listed
 from plansurvive.features.quotas.doctor import findings
 from plansurvive.features.quotas.filters import kept
-from plansurvive.features.quotas.model import Covered, PlaceGranted, PlaceRelease, PlaceRequest, Places, Quotas
-from plansurvive.features.quotas.place_book import MOST, PlaceBook
+from plansurvive.features.quotas.model import Covered, QuotaGranted, QuotaPlaces, QuotaRelease, QuotaRequest, Quotas
+from plansurvive.features.quotas.quota_book import MOST, QuotaBook
 from plansurvive.features.quotas.quotas_file import read_quotas
 from plansurvive.features.quotas.rules import (
     RULES,
@@ -34,24 +34,24 @@ NOON = datetime(2026, 11, 25, 12, tzinfo=UTC)
 STEP = Step(id="below", tool="plan")
 
 
-def request(name: str, most: int = 2) -> PlaceRequest:
-    return PlaceRequest(
+def request(name: str, most: int = 2) -> QuotaRequest:
+    return QuotaRequest(
         key="quota-x", label="team=a", most=most, workflow_id=f"plan-{name}", run_id="1", token=f"token of {name}"
     )
 
 
-def release(name: str, token: str = "") -> PlaceRelease:
-    return PlaceRelease(workflow_id=f"plan-{name}", token=token or f"token of {name}")
+def release(name: str, token: str = "") -> QuotaRelease:
+    return QuotaRelease(workflow_id=f"plan-{name}", token=token or f"token of {name}")
 
 
-def line_of(*names: str, most: int = 2) -> PlaceBook:
-    book = PlaceBook()
+def line_of(*names: str, most: int = 2) -> QuotaBook:
+    book = QuotaBook()
     for name in names:
         assert book.ask(request(name, most))
     return book
 
 
-def told(book: PlaceBook) -> list[str]:
+def told(book: QuotaBook) -> list[str]:
     found = book.grant()
     for each in found:
         each.told = True
@@ -86,7 +86,7 @@ def test_only_who_knows_the_token_releases() -> None:
     book = line_of("a", "b", most=1)
     told(book)
     assert not book.release(release("a", token="a guess"))
-    assert not book.release(PlaceRelease(workflow_id="plan-b", token="token of a"))
+    assert not book.release(QuotaRelease(workflow_id="plan-b", token="token of a"))
     assert told(book) == []
 
 
@@ -105,7 +105,7 @@ def test_the_line_has_an_end_and_survives_continue_as_new() -> None:
     book = line_of(*(str(number) for number in range(MOST)))
     assert not book.ask(request("late"))
     told(book)
-    again = PlaceBook.model_validate(book.model_dump(mode="json"))
+    again = QuotaBook.model_validate(book.model_dump(mode="json"))
     assert again == book
 
 
@@ -132,17 +132,17 @@ def test_places_are_asked_for_one_after_the_other_and_continue_as_new_keeps_them
     ask(run, "customer=x", 2, "t1", NOON)
     assert (next_place(run), run.is_held_up) == (None, True)
     assert run.notices["quotas"].text.endswith("with the label customer=x, at most 2 plans at a time")
-    assert not granted(run, PlaceGranted(token="another"), NOON)
-    assert granted(run, PlaceGranted(token="t1"), NOON)
-    assert not granted(run, PlaceGranted(token="t1"), NOON), "it knows"
+    assert not granted(run, QuotaGranted(token="another"), NOON)
+    assert granted(run, QuotaGranted(token="t1"), NOON)
+    assert not granted(run, QuotaGranted(token="t1"), NOON), "it knows"
     run = run_of(text_of(run))
     assert next_place(run) == ("team=b", 1)
     ask(run, "team=b", 1, "t2", NOON)
     assert (place := waited_for(run)) is not None
     assert place.label == "team=b"
-    assert granted(run, PlaceGranted(token="t2"), NOON)
+    assert granted(run, QuotaGranted(token="t2"), NOON)
     assert (next_place(run), waited_for(run), run.is_held_up) == (None, None, False)
-    assert [each.label for each in run.part(Places).asked] == ["customer=x", "team=b"]
+    assert [each.label for each in run.part(QuotaPlaces).asked] == ["customer=x", "team=b"]
 
 
 def test_places_are_asked_for_last_so_that_no_two_plans_wait_for_each_other() -> None:
