@@ -37,7 +37,7 @@ from temporalio.worker._command_aware_visitor import current_command_info
 from plansurvive.plans.activity_io import STAYS
 from plansurvive.plans.errors import PlanError, Undecodable
 from plansurvive.runtime.base.atomic_file import write_whole
-from plansurvive.runtime.conversion.payloads import UNDECODABLE, OnePayloadConverter, strict
+from plansurvive.runtime.conversion.payloads import UNDECODABLE, OnePayloadConverter, marks_of_decoded, strict
 from plansurvive.runtime.conversion.query_failures import EncryptedFailures
 from plansurvive.runtime.errors import KeyMissing, PlainRefused, Unauthentic
 from plansurvive.runtime.held import read_held
@@ -186,6 +186,8 @@ class TolerantConverter(DataConverter):
         """Decode payloads for a client or an activity. Raises what cannot be decoded."""
         token = strict.set(True)
         try:
+            if marks_of_decoded(self) is not None and _are_inline(payloads):
+                return self.payload_converter.from_payloads(payloads, type_hints)
             return await super().decode(payloads, type_hints)
         finally:
             strict.reset(token)

@@ -16,10 +16,10 @@ from collections.abc import Sequence
 
 from google.protobuf.message import DecodeError
 from temporalio.api.common.v1 import Payload
-from temporalio.converter import PayloadCodec
 
 from plansurvive.features.keys.cipher import decrypted, encrypted
 from plansurvive.features.keys.live import LiveRing
+from plansurvive.runtime.conversion.payloads import SparingCodec
 from plansurvive.runtime.errors import KeyMissing, PlainRefused, Unauthentic
 
 ENCRYPTED = b"plans/encrypted"
@@ -29,12 +29,12 @@ SEALED = b"plans/sealed"
 KEY_ID = "encryption-key-id"
 
 
-class Codec(PayloadCodec):
+class Codec(SparingCodec):
     """Encrypts payloads with a key ring; with None, only refuses what is encrypted."""
 
     def __init__(self, ring: LiveRing | None = None, *, plain: bool = True) -> None:
         """`plain`: read payloads that are not encrypted."""
-        self.ring, self.plain = ring, plain
+        self.ring, self.plain, self.mark = ring, plain, ENCRYPTED if ring is None else None
 
     async def encode(self, payloads: Sequence[Payload]) -> list[Payload]:
         """The payloads, each encrypted on its own."""

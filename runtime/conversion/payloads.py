@@ -11,7 +11,7 @@ from pydantic_core import to_json
 from temporalio.api.common.v1 import Payload
 from temporalio.common import RawValue
 from temporalio.contrib.pydantic import PydanticPayloadConverter
-from temporalio.converter import EncodingPayloadConverter, SerializationContext
+from temporalio.converter import DataConverter, EncodingPayloadConverter, PayloadCodec, SerializationContext
 
 from plansurvive.plans.errors import Undecodable
 
@@ -26,6 +26,13 @@ def json_payload(data: bytes) -> Payload:
     payload = Payload(data=data)
     payload.metadata["encoding"] = b"json/plain"
     return payload
+
+
+class SparingCodec(PayloadCodec):
+    """A codec that may change nothing but payloads with a mark, when it decodes them."""
+
+    mark: bytes | None = None
+    """What is in the bytes of each payload that it changes; None: it changes others, or encodes them."""
 
 
 class OnePayloadConverter(PydanticPayloadConverter):
@@ -73,6 +80,16 @@ _LOST = (
     "the message refers to content that is not in the storage of the plan's workers, or to none at all; send it from a"
     " client with the same state directory (PLANS_STATE_DIR) or bucket (PLANS_STORAGE)"
 )
+
+
+def marks_of_decoded(converter: DataConverter) -> Sequence[bytes] | None:
+    """What is in the bytes of each payload that the converter's codec changes; None: it may change any."""
+    codec = converter.payload_codec
+    if converter.payload_converter_class is not OnePayloadConverter:
+        return None
+    if codec is None:
+        return ()
+    return (codec.mark,) if isinstance(codec, SparingCodec) and codec.mark is not None else None
 
 
 def _reason(error: Exception) -> str:

@@ -1,10 +1,10 @@
 """Spares a worker the walks through messages that would leave every payload as it is.
 
 The SDK walks through each activation three times (references, storage, codec) and through each completion three times,
-with a coroutine or more for each payload: a tenth of a worker's CPU in a chain of steps. Without a codec, an activation
-that refers to nothing in the storage, and a completion whose commands are all shorter than what is stored, come out as
-they went in. The SDK has no option for that, so `install` puts functions that look first in the place of its two. They
-act for our payload converter alone, and call the SDK's for whatever they cannot rule out.
+with a coroutine or more for each payload: a tenth of a worker's CPU in a chain of steps. Where nothing is encrypted, an
+activation that refers to nothing in the storage, and a completion whose commands are all shorter than what is stored,
+come out as they went in. The SDK has no option for that, so `install` puts functions that look first in the place of
+its two. They act for our payload converter alone, and call the SDK's for whatever they cannot rule out.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from temporalio.bridge import worker as bridge
 from temporalio.converter import DataConverter
 from temporalio.converter._extstore import StorageOperationMetrics
 
-from plansurvive.runtime.conversion.payloads import OnePayloadConverter
+from plansurvive.runtime.conversion.payloads import marks_of_decoded
 
 _REFERENCE = b"xternal"
 """In every reference to a stored value, both as the SDK writes it (a message `ExternalStorageReference`) and as it once
@@ -38,12 +38,16 @@ def install() -> None:
 
 def refers_to_nothing(activation: Any, converter: DataConverter) -> bool:
     """Whether no payload of an activation is to be retrieved or decoded."""
-    return _has_no_codec(converter) and _REFERENCE not in activation.SerializeToString()
+    marks = marks_of_decoded(converter)
+    if marks is None:
+        return False
+    message = activation.SerializeToString()
+    return not any(mark in message for mark in (_REFERENCE, *marks))
 
 
 def stores_nothing(completion: Any, converter: DataConverter) -> bool:
     """Whether no payload of a completion is to be encoded or stored."""
-    if not _has_no_codec(converter):
+    if marks_of_decoded(converter) is None:
         return False
     storage = converter.external_storage
     if storage is None or completion.ByteSize() < storage.payload_size_threshold:
@@ -52,10 +56,6 @@ def stores_nothing(completion: Any, converter: DataConverter) -> bool:
     return completion.HasField("successful") and all(
         each.ByteSize() < storage.payload_size_threshold for each in completion.successful.commands
     )
-
-
-def _has_no_codec(converter: DataConverter) -> bool:
-    return converter.payload_converter_class is OnePayloadConverter and converter.payload_codec is None
 
 
 def _replace(name: str, is_needless: Callable[[Any, DataConverter], bool]) -> None:

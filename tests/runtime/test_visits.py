@@ -15,9 +15,14 @@ from temporalio.bridge.proto.workflow_activation import WorkflowActivation
 from temporalio.bridge.proto.workflow_completion import WorkflowActivationCompletion
 from temporalio.converter import DataConverter, PayloadCodec, StorageDriverStoreContext
 
+from plansurvive.features.keys.codec import ENCRYPTED
+from plansurvive.runtime.connect import storage
 from plansurvive.runtime.conversion import visits
 from plansurvive.runtime.conversion.payloads import OnePayloadConverter, json_payload
+from plansurvive.runtime.feature import sealing_of
+from plansurvive.runtime.settings import Settings
 from plansurvive.runtime.storage import LocalDirectory, converter
+from tests.features.keys.rings import key, ring_file
 
 LIMIT = 1_000
 SHORT, LONG = json_payload(b'"a"'), json_payload(b'"%s"' % (b"a" * LIMIT))
@@ -125,6 +130,24 @@ async def test_only_our_converter_without_a_codec_is_spared(
     assert look(message, DataConverter(OnePayloadConverter))
     assert not look(message, DataConverter(external_storage=storage))
     assert not look(message, DataConverter(OnePayloadConverter, Reversing(), external_storage=storage))
+
+
+@pytest.mark.uses("keys")
+async def test_a_process_is_spared_unless_it_has_keys(tmp_path: Path) -> None:
+    environ = {"PLANS_STATE_DIR": str(tmp_path), "HOME": str(tmp_path)}
+    plain = converter_of(environ)
+    assert visits.stores_nothing(completion(SHORT), plain)
+    assert visits.refers_to_nothing(activation(SHORT), plain)
+    assert not visits.refers_to_nothing(activation(Payload(metadata={"encoding": ENCRYPTED})), plain)
+    encrypting = converter_of(environ | {"PLANS_KEYS": str(ring_file(tmp_path / "ring", key()))})
+    assert not visits.stores_nothing(completion(SHORT), encrypting)
+    assert not visits.refers_to_nothing(activation(SHORT), encrypting)
+
+
+def converter_of(environ: dict[str, str]) -> DataConverter:
+    """That of a process with these variables."""
+    settings = Settings.read(environ)
+    return converter(storage(settings), settings.external_bytes, sealing_of(settings))
 
 
 async def test_a_codec_sees_every_payload() -> None:
