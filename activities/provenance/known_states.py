@@ -6,7 +6,7 @@ that the changes of a later command can be shown and undone. Only a cache: an en
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from plansurvive.activities.provenance.path_state import kept_state
 from plansurvive.activities.provenance.scan import FOLDER_SIZE, Mark, mark_of
@@ -44,6 +44,21 @@ class KnownStates:
         if known and known[0] != mark and len(self._earlier) < MAX_STATES:
             self._earlier[root, path, known[0]] = known[1]
         self._states[root, path] = (mark, state)
+
+    def known(self, root: str, *marked: Mapping[str, Mark | None]) -> dict[str, str]:
+        """The cached states of paths with these marks."""
+        found = {}
+        for (top, path), (mark, state) in list(self._states.items()):  # other threads add to them
+            if top == root and any(marks.get(path) == mark for marks in marked):
+                found[path] = state
+        return found
+
+    def recall(self, root: str, states: Mapping[str, str], *marked: Mapping[str, Mark | None]) -> None:
+        """Cache what another process knew when a call that is still in progress began."""
+        for path, state in states.items():
+            for marks in marked:
+                if (mark := marks.get(path)) is not None:
+                    self._earlier[root, path, mark] = state
 
     def forget_earlier(self) -> None:
         """No call is in progress that may have begun with an earlier state."""

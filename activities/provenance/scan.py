@@ -16,6 +16,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import MappingProxyType
 from typing import NamedTuple
 
 import xxhash
@@ -81,6 +82,16 @@ def look(root: str, skipped: str = "", most: int = MAX_ENTRIES, names: Protected
     return found
 
 
+class FirstLook(NamedTuple):
+    """What there was before a call."""
+
+    before: WorkspaceScan
+    named: Mapping[str, Mark | None] = MappingProxyType({})
+    """The marks of the paths that its text says it writes."""
+    states: Mapping[str, str] = MappingProxyType({})
+    """The states of the paths whose content is stored: what undo can restore."""
+
+
 class Looks:
     """The first snapshots of calls in progress, and their traces, below a state directory: they survive a crash."""
 
@@ -93,20 +104,21 @@ class Looks:
             self._directory.mkdir(mode=0o700, parents=True, exist_ok=True)
         return self._file(key).with_suffix(".trace").absolute()
 
-    def save(self, key: str, before: WorkspaceScan, named: Mapping[str, Mark | None]) -> None:
-        """Keep the first snapshot of a call, and the marks of the paths that its text names."""
-        data = marshal.dumps((before.marks, before.protected, before.complete, dict(named)))
+    def save(self, key: str, first: FirstLook) -> None:
+        """Keep what a call's first attempt found."""
+        scan = first.before
+        data = marshal.dumps((scan.marks, scan.protected, scan.complete, dict(first.named), dict(first.states)))
         with suppress(OSError):  # a later attempt then starts from a snapshot of its own
             self._directory.mkdir(mode=0o700, parents=True, exist_ok=True)
             self._file(key).write_bytes(xxhash.xxh3_128_digest(data) + data)
 
-    def load(self, key: str) -> tuple[WorkspaceScan, dict[str, Mark | None]] | None:
+    def load(self, key: str) -> FirstLook | None:
         """What an earlier attempt has kept; verified by hash, because marshal must not read damaged data."""
         with suppress(OSError, ValueError, EOFError, TypeError):
             data = self._file(key).read_bytes()
             if xxhash.xxh3_128_digest(data[16:]) == data[:16]:
-                marks, protected, complete, *named = marshal.loads(data[16:])  # noqa: S302
-                return WorkspaceScan(marks, protected, complete), dict(*named)  # 1.0.0 kept no named ones
+                marks, protected, complete, *more = marshal.loads(data[16:])  # noqa: S302
+                return FirstLook(WorkspaceScan(marks, protected, complete), *more)  # 1.0.0 kept no more
         return None
 
     def taken(self, key: str) -> int:

@@ -23,7 +23,7 @@ from plansurvive.activities.provenance.journal import CHANGES, Journal
 from plansurvive.activities.provenance.known_states import KnownStates, mark_at
 from plansurvive.activities.provenance.path_state import MAX_HASHED, kept_state, state_of
 from plansurvive.activities.provenance.protected_files import guarded, out_of_sight, running_later, warning
-from plansurvive.activities.provenance.scan import MAX_ENTRIES, Difference, Looks, Mark, WorkspaceScan, look
+from plansurvive.activities.provenance.scan import MAX_ENTRIES, Difference, FirstLook, Looks, Mark, WorkspaceScan, look
 from plansurvive.activities.provenance.shell_writes import written_by_shell
 from plansurvive.activities.tools.tool import ToolContext
 from plansurvive.activities.tracing import under_way
@@ -156,10 +156,10 @@ class Watcher:
         except OSError as error:
             text = f"the workspace {workspace.root} cannot be read: {error.strerror}; put it back, and resume the plan"
             raise ToolError("NOT_FOUND", text) from None
-        earlier = self._looks.load(watch.key)
         named = {path: mark_at(workspace, path) for path in named_by(context.tool, args, workspace)}
-        watch.before, first_named = earlier or (now, named)
-        watch.named, watch.resumed = named | first_named, earlier is not None
+        earlier = self._looks.load(watch.key)
+        first = earlier or FirstLook(now, named)
+        watch.before, watch.named, watch.resumed = first.before, named | dict(first.named), earlier is not None
         watch.since = min(watch.began, self._looks.taken(watch.key) or watch.began)
         context.protected = [f"{workspace.root}/{native(path)}" for path in (*now.protected, *now.sockets)]
         context.protected += self._names.files_below(workspace.root)
@@ -169,7 +169,10 @@ class Watcher:
             self._keep(context, now.marks)
         self._keep(context, watch.named)
         if earlier is None:
-            self._looks.save(watch.key, now, named)
+            known = self._known.known(watch.root, now.marks, named)
+            self._looks.save(watch.key, FirstLook(now, named, known))
+        else:  # perhaps of another process, which has died
+            self._known.recall(watch.root, first.states, first.before.marks, first.named)
 
     def _leave(self, watch: Watch) -> None:
         with self._lock:

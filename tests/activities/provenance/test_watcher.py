@@ -101,6 +101,19 @@ async def test_what_an_earlier_attempt_created_was_not_there_before_the_call(
     assert (made.kind, made.before) == ("created", "")
 
 
+@pytest.mark.parametrize("change", ["echo more >> old", "x=ol; rm ${x}d", "mv old build/old"])
+async def test_what_was_there_before_a_call_whose_worker_died_is_known_to_the_next_worker(
+    watched: Attempts, state_dir: Path, change: str
+) -> None:
+    """The content is of a file that the plan has read, or that the command names."""
+    await watched.run("read_file", path="old")
+    command, call = f"mkdir -p build; [ -e twice ] || {{ {change}; touch twice; exit 1; }}", watched.but(step="s")
+    await call.error("run_command", command=command)
+    later = call.but(again=True, site=ToolEnvironment(watcher=Watcher(state_dir)))
+    await later.run("run_command", command=command)
+    assert changes(later)["old"].before == xxhash.xxh3_128_hexdigest(b"old\n")
+
+
 async def test_a_touched_file_whose_content_is_known_is_not_changed(watched: Attempts) -> None:
     await watched.run("run_command", command="echo hi > new")
     assert files(await watched.run("run_command", command="find . -name new -exec touch {} ';'")) == (set(), set())
