@@ -105,7 +105,9 @@ def call_diff(item: Card, workspace: str | None = None, rules: WorkspaceRules | 
     if path is None:
         return None
     if item.large:
-        return _told("unknown", path, "holds a large value that is filled in when the call starts; no diff is shown")
+        return _told(
+            "unknown", path, "would get a large value that is filled in when the call starts; no diff is shown"
+        )
     root = item.workspace if workspace is None else workspace
     if not root.startswith("/"):
         return _told("unknown", path, "is in a workspace that is not known here")

@@ -42,4 +42,4 @@ def _label(node: Node) -> str:
     parts = [_NAMES[node.kind], "required" if node.required else ""]
     parts.append(f"{json.dumps(default)} by default" if default is not None else "")
     head = ", ".join(part for part in parts if part)
-    return f"{head} - {about}" if about else head
+    return f"{head}: {about}" if about else head

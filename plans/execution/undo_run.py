@@ -101,7 +101,7 @@ def undoing(run: Run, new_id: str, now: datetime, *, step_id: str | None = None,
     is_again = run.closing is not None and run.closing.of
     of = run.closing.of if run.closing is not None and run.closing.of else run.plan.id or ""
     new, before = run.model_copy(deep=True), list(undone_steps(run))
-    title = run.plan.title if is_again else f"undo {run.plan.title or of}"
+    title = run.plan.title if is_again else f"Undo: {run.plan.title or of}"
     changed = {"id": new_id, "task_id": run.plan.task_id or of, "title": title[:1_000], "finally_": None}
     new.plan = run.plan.model_copy(update=changed)
     new.options = run.options.model_copy(update={"review": False, "approve_all": yes})

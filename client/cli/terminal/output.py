@@ -171,7 +171,7 @@ def show_problems(problems: Sequence[Problem], where: str = "", lines: Sequence[
     """Print every problem of a plan: code and place on one line, the message on the next."""
     errors = sum(problem.severity == "error" for problem in problems)
     warnings = len(problems) - errors
-    counts = [_count(errors, "problem")] if errors else []
+    console, counts = err(), [_count(errors, "problem")] if errors else []
     counts += [_count(warnings, "warning")] if warnings else []
     text = Text.assemble((f"{line(where) or 'The plan'}: {', '.join(counts)}", "bold"))
     for problem, number in zip_longest(problems, lines):
@@ -181,8 +181,10 @@ def show_problems(problems: Sequence[Problem], where: str = "", lines: Sequence[
         place += [line(problem.field)] if problem.field else []
         text.append("\n  ").append(problem.code, style)
         text.append(f"  {', '.join(place)}" if place else "", "dim")
-        text.append(f"\n    {line(problem.message)}")
-    err().print(text)
+        rows = [f"    {line(problem.message)}"]
+        rows = hanging(rows[0], console) if console.is_terminal else rows
+        text.append("".join(f"\n{row}" for row in rows))
+    console.print(text)
 
 
 def _count(number: int, what: str) -> str:

@@ -237,7 +237,13 @@ class Card(Value):
         rest.pop("onTimeout", None) if seconds is not None else None
         until = f" (until {_clock(self.deadline)})" if self.deadline else ""
         limit = [Named("time limit", f"{seconds} s{until}, then {self.late}")] if seconds is not None else []
-        return [*(Named(name, each) for name, each in rest.items() if each is not None), *limit]
+        return [*(Named(name, _listed(each)) for name, each in rest.items() if each is not None), *limit]
+
+
+def _listed(value: Any) -> Any:
+    """A list of one-line texts with a row for each; any other value as it is."""
+    is_plain = isinstance(value, list) and all(isinstance(each, str) and each.isprintable() for each in value)
+    return "\n".join(value) if is_plain and value else value
 
 
 def wanted(kind: str, to: str = "", views: ViewSet = NO_VIEWS) -> str:

@@ -121,8 +121,10 @@ def test_a_question_says_what_happens_when_nobody_answers(args: dict[str, Any], 
 
 
 def test_a_question_is_shown_with_all_its_author_wrote_and_without_a_place() -> None:
-    shown = call_rows(question(choices=["a"], to="ann", extra=5))
-    assert shown[:2] == ["question     │ Which?", "choices      = ["]
+    shown = call_rows(question(choices=["a", "b c"], to="ann", extra=5))
+    assert shown[:3] == ["question     │ Which?", "choices      │ a", "             │ b c"]
+    other = call_rows(question(choices=["a\nb", "c"]))
+    assert other[1] == "choices      = [", "a choice with a line break is not taken for two"
     assert {"to           │ ann", "extra        = 5"} <= set(shown)
     assert not any(row.startswith(("tool", "queue", "workspace")) for row in shown)
     named = question().model_copy(update={"description": "Which?"})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from plansurvive.plans.execution.schedule import Schedule
+from plansurvive.plans.notice import Notice
 from plansurvive.plans.views.summary import summary_markdown, summary_of
 from plansurvive.plans.views.text import text
 from tests.plans.building import NOW, begun, completed, later, step
@@ -48,3 +49,14 @@ def test_a_file_that_a_later_step_deleted_is_not_left() -> None:
 def test_a_file_written_by_a_step_that_is_not_done_is_left() -> None:
     assert summary_of(wrote_and_deleted(["delete"]).run).files_written == ["a.txt", "b.txt"]
     assert summary_of(wrote_and_deleted(["write"]).run).files_written == ["b.txt"]
+
+
+def test_a_plan_that_may_not_start_a_step_says_what_it_waits_for_until_it_may() -> None:
+    run = begun(step("a")).run
+    assert "heldUp" not in summary_of(run).to_json()
+    run.notices["locks"] = Notice(text="has its workspace to itself", since=NOW)
+    assert summary_of(run).held_up == ""
+    run.notices["locks"] = Notice(text="waits for its workspace", since=NOW, holds=True)
+    assert summary_of(run).held_up == "waits for its workspace"
+    run.ended = NOW
+    assert summary_of(run).held_up == "", "it has ended"
