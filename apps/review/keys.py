@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 REVIEW_KEYS = "b begin  c cancel  enter edit  E in $EDITOR  shift+up/down move  s skip  a add\nx remove  r regenerate  l log  ? help  q leave (the plan stays in review)"  # fmt: skip # noqa: E501
-RUNNING_KEYS = "y approve  e with edits  n deny  w next  p pause  c cancel  enter edit  s skip\nshift+up/down move  a add  x remove  r regenerate  l log  ? help  q leave"  # fmt: skip # noqa: E501
+DECIDE_KEYS = "y approve  e with edits  n deny  w next  "
+"""In front of those of a running plan while it awaits a decision."""
+RUNNING_KEYS = "p pause  c cancel  enter edit  s skip\nshift+up/down move  a add  x remove  r regenerate  l log  ? help  q leave"  # fmt: skip # noqa: E501
 ENDED_KEYS = "l log  ? help  q leave"
 HELP = """\
 up, down, or k, j, page keys   choose a step

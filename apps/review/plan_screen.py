@@ -21,7 +21,7 @@ from textual.widgets import OptionList, Static
 from textual.widgets.option_list import Option
 
 from plansurvive.apps.review.around import NOTHING, Around
-from plansurvive.apps.review.keys import ENDED_KEYS, REVIEW_KEYS, RUNNING_KEYS
+from plansurvive.apps.review.keys import DECIDE_KEYS, ENDED_KEYS, REVIEW_KEYS, RUNNING_KEYS
 from plansurvive.apps.review.nested import shown_steps
 from plansurvive.apps.review.rows import change_log, cut, detail, heading, rows
 from plansurvive.apps.review.step_form import EditScreen
@@ -159,7 +159,8 @@ class LivePlan(App[str]):
         """Redraw what differs from the screen."""
         self._draw_rows()
         self._screen_one("#head").update(heading(self.view, max(20, self.size.width - 2)))
-        keys = ENDED_KEYS if self.view.status in ENDED else RUNNING_KEYS
+        awaits = bool(self.view.pending or self.view.more_pending)
+        keys = ENDED_KEYS if self.view.status in ENDED else DECIDE_KEYS * awaits + RUNNING_KEYS
         self._screen_one("#keys").update(Text(REVIEW_KEYS if self.view.status == "review" else keys))
         self._draw_detail()
 

@@ -39,6 +39,7 @@ class NextSteps:
         self._client, self._plan = client, plan
         self._found: list[NextAction] = []
         self._about: tuple[int, bool] | None = None
+        self._awaited: list[str] = []
 
     async def keep(self, current: Callable[[], BriefView | None]) -> None:
         """Keep them up to date until cancelled."""
@@ -49,8 +50,10 @@ class NextSteps:
                     await self._look(view)
             await asyncio.sleep(LOOK_SECONDS)
 
-    def rows(self, width: int) -> list[Text]:
-        """The rows to draw, none wider than `width` columns."""
+    def rows(self, view: BriefView, width: int) -> list[Text]:
+        """The rows to draw, none wider than `width`; none once something else is awaited than they are about."""
+        if awaited(view) != self._awaited:
+            return []
         texts = [f"next  {action.command}   {action.sentence}" for action in self._found[:SHOWN]]
         return [Text(row, style="dim", no_wrap=True) for row in folded(texts, width, INDENT)]
 
@@ -62,17 +65,17 @@ class NextSteps:
         self._found = []
         if not is_served:
             self._found = next_actions(Summary(plan_id=self._plan, status=view.status), unserved=queue)
-        elif waits(view):
+        elif awaited(view):
             self._found = next_actions(await runs.summary(self._client, self._plan), views=views_of_features())
-        self._about = view.seq, is_served
+        self._about, self._awaited = (view.seq, is_served), awaited(view)
 
 
-def waits(view: BriefView) -> bool:
-    """Whether the plan waits for somebody or something else than its own steps."""
+def awaited(view: BriefView) -> list[str]:
+    """What the plan waits for besides its own steps: a status that holds it, and the steps that ask or wait."""
     steps = [*listed_steps(view.steps)]
-    asks_below = any(step.agent_asks or (step.child and step.child.pending) for step in steps)
-    is_held = view.status in (PlanStatus.PAUSED, PlanStatus.REVIEW)
-    return is_held or bool(view.pending) or asks_below or any(step.awaiting for step in steps)
+    asking = {step.id for step in steps if step.agent_asks or step.awaiting or (step.child and step.child.pending)}
+    held = [view.status.value] if view.status in (PlanStatus.PAUSED, PlanStatus.REVIEW) else []
+    return held + sorted(asking | {item.step_id for item in view.pending})
 
 
 def folded(texts: Sequence[str], width: int, indent: str = "") -> list[str]:

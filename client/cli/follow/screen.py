@@ -67,6 +67,7 @@ class Screen:
         self._question: Question | None = None
         self._since = 0.0
         self._notice, self._noticed = "", 0.0
+        self._put_off: str | None = None
         self._sending: set[asyncio.Task[None]] = set()
         self._live: dict[str, LiveView] = {}
         self._board: Live | None = None
@@ -146,7 +147,10 @@ class Screen:
         request = self._live.get("")
         if request and request.attempt > 1:
             rows.append(Text(line(f"LLM request: {in_words(request, datetime.now(UTC))}"), style="dim"))
-        rows += self._asking(self._question) if self._question else self._next.rows(self._console.width - 1)
+        if self._question:
+            rows += self._asking(self._question)
+        elif self._view is not None:
+            rows += self._next.rows(self._view, self._console.width - 1)
         return [*rows, *self._remark()]
 
     def _remark(self) -> list[Text]:
@@ -170,7 +174,10 @@ class Screen:
 
     def _ask(self) -> None:
         """Show the next question; keys pressed before it are discarded."""
+        waiting = {item.step_id for item in self._waiting()}
         item = next((item for item in self._waiting() if item.step_id not in self._later), None)
+        if self._put_off is not None and self._put_off not in waiting:  # decided elsewhere: the remark is out of date
+            self._notice, self._put_off = "", None
         if self._answering:
             return
         if item is not None and item.step_id in self._compared:
@@ -190,7 +197,7 @@ class Screen:
             self._question.scroll(1 if key == " " else -1)
         elif key in "lL":
             self._later.add(item.step_id)
-            self._say(f"Decide later: {item.commands(self._plan)}")
+            self._say(f"Decide later: {item.commands(self._plan)}", item)
             self._ask()
         elif item.is_question:
             if key in "aA":
@@ -239,7 +246,7 @@ class Screen:
             keyboard.start()
         if not said:
             self._later.add(item.step_id)
-        self._say(said or f"Decide later: {item.commands(self._plan)}")
+        self._say(said or f"Decide later: {item.commands(self._plan)}", None if said else item)
         self._ask()
 
     def _answers(self, item: Card) -> str:
@@ -250,8 +257,10 @@ class Screen:
             keys = f"[y]es   [n]o   [c] no, with a comment{every}{more}   [l]ater"
         return keys if sys.stdin.isatty() else item.commands(self._plan)
 
-    def _say(self, sentence: str) -> None:
+    def _say(self, sentence: str, put_off: Card | None = None) -> None:
+        """Remark something; `put_off`: only as long as this is still to be decided."""
         self._notice, self._noticed = sentence, time.monotonic()
+        self._put_off = put_off.step_id if put_off is not None else None
 
 
 def _height(console: Console) -> int:

@@ -207,6 +207,35 @@ async def test_later_leaves_the_question_to_others_and_control_c_leaves_the_plan
 
 
 @pytest.mark.slow
+@pytest.mark.sampled
+async def test_a_hint_goes_as_soon_as_somebody_else_has_decided(
+    environ: dict[str, str], worker: Worker, tmp_path: Path
+) -> None:
+    rest = {"id": "rest", "tool": "sleep", "args": {"seconds": 600}, "dependsOn": ["remove"]}
+    file = written(tmp_path / "plan.json", {"title": "On a terminal", "steps": [*STEPS, rest]})
+    async with terminal(environ, "run", file, "--id", "hinted") as screen:
+        await until(lambda: "Approve remove?" in screen.text, "the question is asked")
+        await screen.press_until("l", "Decide later: plan approve")
+        await until(lambda: "next  plan" in screen.text, "the board says what comes next")
+        assert (await plan(environ, "approve", "hinted", "remove")).code == 0
+
+        def since() -> list[str]:
+            """The pictures of the board once the step is no longer asked about."""
+            frames = screen.text.split("On a terminal")[:-1]
+            first = next((at for at, frame in enumerate(frames) if "rest" in frame and "? remove" not in frame), None)
+            return frames[first:] if first is not None else []
+
+        def after() -> list[str]:
+            done = [frame for frame in since() if "✓ remove" in frame]
+            return done if len(done) > 2 else []
+
+        frames = await until(after, "the step has completed")
+        assert [frame for frame in frames if "plan approve" in frame or "plan pending" in frame] == []
+        assert (await plan(environ, "cancel", "hinted")).code == 0
+        await screen.process.wait()
+
+
+@pytest.mark.slow
 async def test_a_call_longer_than_the_screen_is_approved_only_once_all_of_it_was_shown(
     environ: dict[str, str], worker: Worker, tmp_path: Path, workspace: Path
 ) -> None:
