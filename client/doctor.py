@@ -273,7 +273,7 @@ async def _worker(settings: Settings, connection: Connection) -> Finding:
         text = f"none polls queue '{settings.task_queue}'; the next command starts one"
         text += f" ({len(background)} run for other queues)" if background else ""
         return _good("worker", text) if connection.origin is Origin.EMBEDDED else _warning("worker", text)
-    return _warning("worker", f"none polls queue '{settings.task_queue}', so plans wait; start one with `plan worker`")
+    return _warning("worker", f"none polls queue '{settings.task_queue}', so plans wait; start one with `plan up`")
 
 
 def _good(subject: str, text: str) -> Finding:

@@ -79,7 +79,7 @@ def translated(error: RPCError, plan: str) -> PlanError:
         why = error.message or error.status.name.lower()
         return NotConnected(f"the Temporal server did not answer: {why}; `plan doctor` checks the connection")
     if error.status is RPCStatusCode.FAILED_PRECONDITION:  # a query that no worker picked up
-        return NoWorker(f"no worker answers for plan '{name}': {error.message}; start one: plan worker")
+        return NoWorker(f"no worker answers for plan '{name}': {error.message}; start one: plan up")
     if error.status in (RPCStatusCode.UNAUTHENTICATED, RPCStatusCode.PERMISSION_DENIED):
         return NotConnected(
             f"the Temporal server denied access: {error.message}; check TEMPORAL_API_KEY and TEMPORAL_TLS*"

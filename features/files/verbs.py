@@ -316,5 +316,5 @@ def _failure(error: WorkflowFailureError, plan: str) -> PlanError:
         return PlanError(cause.message, cause.type or "UNDO_FAILED")
     if isinstance(cause, TimeoutError):
         text = f"no worker polls the task queues of plan '{plan_id(plan)}', so its files cannot be accessed"
-        return NoWorker(f"{text}; start one: plan worker")
+        return NoWorker(f"{text}; start one: plan up")
     return PlanError(str(cause), "UNDO_FAILED")

@@ -54,8 +54,8 @@ def next_actions(
 
 
 def worker_command(queue: str) -> str:
-    """The command that starts a worker for a task queue."""
-    return "plan worker" if queue == USUAL_QUEUE else f"plan worker --queue {quoted(queue)}"
+    """The command that starts a worker for a task queue; for the usual one the command that keeps it running."""
+    return "plan up" if queue == USUAL_QUEUE else f"plan worker --queue {quoted(queue)}"
 
 
 def _review(summary: Summary, name: str) -> list[NextAction]:

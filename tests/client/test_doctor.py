@@ -54,7 +54,7 @@ async def test_it_says_whether_commands_are_traced(alone: dict[str, str]) -> Non
 async def test_a_queue_nobody_listens_to_is_a_warning(environ: dict[str, str]) -> None:
     found = by_subject(await examine(environ | {"PLANS_AUTO_WORKER": "off"}))
     assert found["worker"].verdict is Verdict.WARNING
-    assert "plan worker" in found["worker"].text
+    assert "plan up" in found["worker"].text
 
 
 async def test_a_bad_setting_ends_the_examination(environ: dict[str, str]) -> None:

@@ -153,7 +153,7 @@ async def test_a_watcher_waits_for_a_worker_and_is_told_so(
     said: list[str] = []
     watcher = asyncio.create_task(_told(temporal_client, plan, said))
     await until(lambda: said, "the watcher is told")
-    assert "plan worker" in said[0]
+    assert "plan up" in said[0]
     async with build(temporal_client, settings, load_tools(()), indexed=True):
         seen = await watcher
     assert [event.status for event in seen][-1] == "completed"

@@ -313,7 +313,7 @@ async def test_without_a_worker_the_command_says_how_to_start_one(environ: Envir
     plan_id = await started(alone, tmp_path, WRITE)
     ended = await plan(alone, "show", plan_id)
     assert ended.code == 3
-    assert "plan worker" in ended.err
+    assert "plan up" in ended.err
 
 
 async def test_a_command_keeps_a_worker_for_its_plans(environ: Environ, tmp_path: Path, workspace: Path) -> None:

@@ -27,7 +27,7 @@ def asks(kind: str, step_id: str = "deploy", plan: str = "p", event: str = "", d
 LOGS, RESUME = "plan logs p build", "plan resume p"
 TABLE: dict[str, tuple[dict[str, Any], list[str]]] = {
     "it is being written": ({"status": "draft"}, ["plan watch p"]),
-    "no worker": ({"status": "running", "unserved": "plans"}, ["plan worker"]),
+    "no worker": ({"status": "running", "unserved": "plans"}, ["plan up"]),
     "no worker, paused": (
         {"status": "paused", "unserved": "a queue"},
         ["plan worker --queue 'a queue'", "plan unpause p"],
