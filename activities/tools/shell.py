@@ -26,6 +26,7 @@ from plansurvive.activities.tools.tool import Tool, ToolContext, tool
 from plansurvive.activities.workspace.effect_log import run_of
 from plansurvive.plans.activity_io import STDERR, STDOUT
 from plansurvive.plans.errors import ToolError
+from plansurvive.plans.text.traces import reason_first
 from plansurvive.runtime.value_store import Stream
 
 MAX_SECONDS = 86_400.0
@@ -202,7 +203,7 @@ def _check_end(order: _Order, exit_code: int, recorder: Recorder, context: ToolC
 def _failure(order: _Order, exit_code: int, recorder: Recorder, context: ToolContext) -> ToolError:
     said = _last_lines(recorder.tail(STDERR)) or _last_lines(recorder.tail(STDOUT))
     how = f"exit code {exit_code}" if exit_code >= 0 else "it was killed"
-    message = how + (f": {said}" if said else "")
+    message = how + (f": {reason_first(said)}" if said else "")
     if len(said) < len(recorder.tail(STDERR).strip() or recorder.tail(STDOUT).strip()):
         message += f"\n(only its end; all of it: plan logs {context.call.plan_id} {context.call.step_id})"
     shell, has_network = order.is_shell, context.sandbox.has_network(order.network)

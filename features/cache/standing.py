@@ -16,6 +16,7 @@ from plansurvive.plans.model import Step
 from plansurvive.plans.run import ENDED, PlanStatus, Run, Status, StepState
 from plansurvive.plans.run.step_call import upcoming
 from plansurvive.plans.text.safe_text import quoted
+from plansurvive.plans.text.traces import folded
 from plansurvive.plans.views.models.card import command
 from plansurvive.plans.views.steps.row import decided, row
 
@@ -50,7 +51,7 @@ def standing(run: Run, step: Step) -> Standing | None:
 def _failed(state: StepState) -> str:
     stands, result = row(state), state.result
     how = f"it {stands.how}"
-    said = (result.error if result is not None else "") or state.reason
+    said = folded((result.error if result is not None else "") or state.reason)
     return f"{how}: {said}" if said else how
 
 
@@ -94,7 +95,7 @@ def _running(run: Run, step: Step, state: StepState) -> Standing:
     last = next((call.attempt for call in reversed(state.past) if call.attempt and call.attempt.error), None)
     if last is not None:
         code = f" ({last.code})" if last.code else ""
-        rows.append(f"attempt {last.number} failed{code}: {last.error}")
+        rows.append(f"attempt {last.number} failed{code}: {folded(last.error)}")
     return Standing(rows, _under_way_inside(run, step.id))
 
 

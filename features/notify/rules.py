@@ -23,6 +23,7 @@ from plansurvive.plans.run import ENDED, PlanStatus, Run
 from plansurvive.plans.run.feature import Rules
 from plansurvive.plans.signature import Signature
 from plansurvive.plans.step_state import Status, StepState
+from plansurvive.plans.text.traces import folded
 
 AT_ONCE = 100
 """Decisions in one piece of news; the others follow in the next ones."""
@@ -162,7 +163,7 @@ def how_it_ended(run: Run) -> str:
     lines += [f"not answered in time: {', '.join(unanswered[:FAILURES])}"] if unanswered else []
     failed = (name for name, state in run.steps.items() if state.status is Status.FAILED)
     results = [(name, run.steps[name].result) for name in islice(failed, FAILURES)]
-    lines += [f"failed: {name[:200]}: {each.code}: {(each.error or '')[:300]}" for name, each in results if each]
+    lines += [f"failed: {name[:200]}: {each.code}: {folded(each.error or '')[:300]}" for name, each in results if each]
     return "\n".join(lines)
 
 

@@ -19,6 +19,7 @@ from plansurvive.features.outputs.feed import Began, Event, LeftOut, Wrote, feed
 from plansurvive.plans.activity_io import STDERR
 from plansurvive.plans.errors import PlanError
 from plansurvive.plans.text.safe_text import line, safe
+from plansurvive.plans.text.traces import folded
 from plansurvive.plans.views.models.live import numbered
 from plansurvive.runtime.value_store import ValueStore
 
@@ -100,7 +101,7 @@ class Output:
             return head
         if isinstance(event, Wrote):
             return head + _text(event.data, event.stream)
-        failed = f"{numbered(attempt.number, shown.of)} failed: {attempt.code} {attempt.error}"
+        failed = f"{numbered(attempt.number, shown.of)} failed: {attempt.code} {folded(attempt.error)}"
         why = event.problem or (failed if attempt.code else "")
         return head + f"<p class='notice bad'>{html.escape(line(why))}</p>" if why else ""
 

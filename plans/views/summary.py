@@ -21,6 +21,7 @@ from plansurvive.plans.run import ENDED, PlanStatus, Run, Status, StepState
 from plansurvive.plans.run.unanswered import lacks_answers_alone
 from plansurvive.plans.run.undone import outcomes, shown_steps
 from plansurvive.plans.step_state import ASKING
+from plansurvive.plans.text.traces import folded
 from plansurvive.plans.views.markdown import code, md
 from plansurvive.plans.views.models import TokensView, View
 from plansurvive.plans.views.models.nested import InsideView
@@ -310,7 +311,7 @@ def why_failed(summary: Summary, failure: Failure) -> str:
     """Its error, once: of a block or loop, if the failures inside it are listed as well, only how many they are."""
     inside = summary.inside.get(failure.step_id)
     causes = (name for each in summary.failed for name in around(each.step_id))
-    return inside_line(inside) if inside is not None and failure.step_id in causes else failure.error
+    return inside_line(inside) if inside is not None and failure.step_id in causes else folded(failure.error)
 
 
 def why_denied(denial: Denial) -> str:

@@ -16,6 +16,7 @@ from pydantic import Field, ValidationError
 
 from plansurvive.plans.activity_io import WORKER_LOST, Attempt
 from plansurvive.plans.model import Value
+from plansurvive.plans.text.traces import folded
 
 MAX_LINE = 200
 """Maximum length of a line of progress, as of `ToolContext.progress`."""
@@ -106,7 +107,7 @@ def ended_text(attempt: Attempt, of: int | None) -> str:
     if attempt.code == WORKER_LOST:
         return f"{number} was lost: {attempt.error}"
     wait = "" if attempt.delay is None else f"; next in {attempt.delay:.3g} s"
-    return f"{number} failed: {attempt.code or 'TOOL_FAILED'} {attempt.error}{wait}"
+    return f"{number} failed: {attempt.code or 'TOOL_FAILED'} {folded(attempt.error)}{wait}"
 
 
 def numbered(attempt: int, of: int | None) -> str:

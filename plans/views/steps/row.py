@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 from plansurvive.plans.run import Decision, Status, StepState
 from plansurvive.plans.step_state import DENIALS, Answered
 from plansurvive.plans.text.lengths import seconds
+from plansurvive.plans.text.traces import folded
 from plansurvive.plans.views.models import BriefStep, DecisionView, StepView
 from plansurvive.plans.views.models.live import attempt_text
 from plansurvive.plans.views.steps.child import in_words
@@ -98,12 +99,12 @@ def row(step: StepState | StepView | BriefStep) -> Row:
         word = "permanently blocked"
     reason: str = getattr(step, "reason", "")  # a brief view has none
     if result is None or status not in (Status.COMPLETED, Status.FAILED):
-        return Row(sign, word, reason=(result.error if result is not None else None) or reason)
+        return Row(sign, word, reason=folded((result.error if result is not None else None) or reason))
     return Row(
         sign,
         word,
         code=result.code or "",
-        error=(result.error or "") if status is Status.FAILED else "",
+        error=folded(result.error or "") if status is Status.FAILED else "",
         reason=reason,
         took=seconds(result.duration / 1000) if result.duration else "",
         attempt=f"attempt {result.attempt}" if result.attempt > 1 else "",
@@ -123,7 +124,7 @@ def live_row(step: BriefStep, now: datetime) -> Row:
     is_retried = live is not None and live.next_at is not None
     last = live.attempts[-1] if live and is_retried and live.attempts else None
     return found._replace(
-        error=(last.error or "") if last else "",  # of the attempt before the one that it waits for
+        error=folded(last.error or "") if last else "",  # of the attempt before the one that it waits for
         tasks=f"{done}/{len(step.tasks)} tasks" if step.tasks else "",
         share=percent(step, now),
         attempt=attempt_text(live, now) if live else "",

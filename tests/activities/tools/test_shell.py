@@ -18,6 +18,7 @@ from plansurvive.activities.attempt.run import tool_activity
 from plansurvive.activities.provenance.watcher import Watcher
 from plansurvive.activities.sandbox.process import environment
 from plansurvive.activities.tools.shell import run_command
+from plansurvive.plans.text.traces import HEAD, folded
 from tests.activities.attempts import Attempts
 from tests.activities.processes import alive, until
 from tests.nightly import sampled
@@ -48,6 +49,14 @@ async def test_another_exit_code_fails_the_step_unless_allowed(attempts: Attempt
     assert (error.type, error.non_retryable, error.message) == ("COMMAND_FAILED", False, "exit code 3: details")
     value = await attempts.value("run_command", command="echo x; exit 3", allowFailure=True)
     assert value == {"stdout": "x\n", "stderr": "", "exitCode": 3}
+
+
+async def test_the_failure_of_python_code_begins_with_what_was_raised(attempts: Attempts) -> None:
+    deep = "def f(n):\n    if not n:\n        raise ValueError('bad value')\n    f(n - 1)\n    return n\n"
+    for depth in (1, 30):  # of the second, the traceback's first line is not shown
+        error = await attempts.error("run_python", code=f"{deep}f({depth})")
+        assert error.message.splitlines()[:2] == ["exit code 1: ValueError: bad value", HEAD]
+        assert folded(error.message) == "exit code 1: ValueError: bad value"
 
 
 async def test_a_failure_that_shows_only_the_end_says_where_the_rest_is(attempts: Attempts) -> None:
