@@ -34,25 +34,25 @@ def undoable(number: int) -> dict[str, Any]:
             "undo": undo}  # fmt: skip
 
 
-def moments(chaos: Chaos, undos: int, each: int) -> list[tuple[int, Sequence[str]]]:
+def moments(chaos: Chaos, undos: int, each: int, steps: int = UNDOABLE) -> list[tuple[int, Sequence[str]]]:
     """By step, in the order of the rollback, at which points of its undo to kill: `each` times, for some steps."""
-    chosen = sorted(chaos.chance.sample(range(UNDOABLE), undos), reverse=True)
+    chosen = sorted(chaos.chance.sample(range(steps), undos), reverse=True)
     late = [chaos.chance.choice([(), (END_OF_WORK,), (EDITED,), (END_OF_WORK, EDITED)][: each + 1]) for _ in chosen]
     return [(number, [START] * (each - len(rest)) + list(rest)) for number, rest in zip(chosen, late, strict=True)]
 
 
-@pytest.mark.parametrize(("undos", "each"), [only_sampled(1, 1), only_nightly(10, 5)])
+@pytest.mark.parametrize(("undos", "each", "count"), [only_sampled(1, 1, 3), only_nightly(10, 5, UNDOABLE)])
 async def test_each_undo_takes_effect_once_and_in_reverse_however_often_workers_die(
-    chaos: Chaos, undos: int, each: int
+    chaos: Chaos, undos: int, each: int, count: int
 ) -> None:
     await chaos.worker.up()
     steps = [{"id": "log", "tool": "write_file", "args": {"path": LOG, "content": f"{END}\n"}}]
-    steps += [undoable(number) for number in range(UNDOABLE)]
-    broken = {"id": "broken", "tool": "refuse", "args": {"code": "NO"}, "dependsOn": [f"s{UNDOABLE - 1}"]}
+    steps += [undoable(number) for number in range(count)]
+    broken = {"id": "broken", "tool": "refuse", "args": {"code": "NO"}, "dependsOn": [f"s{count - 1}"]}
     plans = replace(chaos.plans, ceiling=timedelta(seconds=240 + 30 * undos * each))
     plan = await plans.start([*steps, broken], rollback=True)
     kills = 0
-    for number, points in moments(chaos, undos, each):
+    for number, points in moments(chaos, undos, each, count):
         for again, point in enumerate(points):
             await until(partial(_is_at, chaos, number, point, again), f"{point} {again} of the undo of s{number}")
             chaos.worker.kill()
@@ -60,9 +60,9 @@ async def test_each_undo_takes_effect_once_and_in_reverse_however_often_workers_
             await chaos.worker.up()
     view = await plan.ended()
     assert kills == undos * each
-    down = range(UNDOABLE - 1, -1, -1)
-    assert _logged(chaos) == [*(f"do {number}" for number in range(UNDOABLE)), *(f"undo {number}" for number in down)]
-    assert [step(view, f"s{number}")["undo"]["status"] for number in down] == ["completed"] * UNDOABLE
+    down = range(count - 1, -1, -1)
+    assert _logged(chaos) == [*(f"do {number}" for number in range(count)), *(f"undo {number}" for number in down)]
+    assert [step(view, f"s{number}")["undo"]["status"] for number in down] == ["completed"] * count
     calls = [name for name in await plan.scheduled() if ".undo." in name]
     assert calls == [f"s{number}.undo.{name}" for number in down for name in ("slow", "write")]
 

@@ -6,6 +6,7 @@ happens twice nor undoes what was done since. The control is a tool that appends
 
 from __future__ import annotations
 
+import asyncio
 import signal
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, replace
@@ -38,8 +39,7 @@ class Two:
     async def freeze(self, tool: str, point: str, steps: list[dict[str, Any]]) -> Started:
         """A plan whose first step has frozen its worker, with the other worker at hand."""
         self.frozen.command = command(f"{tool}:{point}", "stop")
-        await self.chaos.worker.up()
-        await self.frozen.up()
+        await asyncio.gather(self.chaos.worker.up(), self.frozen.up())
         queue = self.frozen.environ["PLANS_TASK_QUEUE"]
         plan = await self.chaos.plans.start([{**step, "queue": queue} for step in steps])
         await until(lambda: _state(self.frozen) == "T", "the worker is frozen")
