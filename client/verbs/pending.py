@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import json
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 
 from temporalio.client import Client
@@ -26,6 +27,8 @@ PATIENCE = 10.0
 """Default seconds a plan may take to answer."""
 AT_ONCE = 16
 """Plans queried concurrently."""
+TITLE = 80
+"""Characters of a title that a card's head shows."""
 NAMED = 5
 """Maximum plans named in a message about plans that did not answer."""
 UNSPOKEN = (NoWorker.code, STUCK, "PLAN_NOT_FOUND", "QUERY_FAILED", BadPlanId.code)
@@ -50,6 +53,17 @@ class Pending(Card):
         since = self.since.isoformat() if self.since else ""
         bound = (self.plan_id, self.step_id, self.kind, self.digest or f"version {self.version}", since)
         return hashlib.sha256("\0".join(bound).encode()).hexdigest()[:40]
+
+    @property
+    def asked_by(self) -> str:
+        """Who asks, in a sentence for where the plan is named already: without its id and title.
+
+        A title that is too long to be named there whole stays.
+        """
+        title = f" ({json.dumps(self.title, ensure_ascii=False)})" if self.title else ""
+        known = [f"{kind} {self.plan_id}{title}, " for kind in ("plan", "agent")] if len(self.title) <= TITLE else []
+        own = next((each for each in known if self.asker.startswith(each)), "")
+        return self.asker.removeprefix(own) if own or not self.asker else f"asked by {self.asker}"
 
 
 async def pending(

@@ -130,7 +130,7 @@ def _ended(summary: Summary, name: str) -> list[NextAction]:
         sentence = "continues it with a larger budget of LLM requests; or budget.tokens, .seconds, .cost"
         found.append(NextAction(f"plan resume {name} --set budget.calls=N", sentence))
     if summary.problems:  # it was refused before it began, and would be refused again
-        found.append(NextAction(f"plan resume {name}", "checks it again, once what is wrong is put right"))
+        found.append(NextAction(f"plan resume {name}", "checks it again, once the cause is fixed"))
         return found
     undecided = [word for word, steps in (("denied", summary.denied), ("not answered", summary.unanswered)) if steps]
     again = f" and asks again about what was {' or '.join(undecided)}" if undecided else ""

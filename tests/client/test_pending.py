@@ -119,3 +119,20 @@ async def _refused(client: Client, plan: str) -> NoWorker:
     with pytest.raises(NoWorker) as caught:
         await ask(client, plan, "plan", patience=1.0)
     return caught.value
+
+
+@pytest.mark.parametrize(
+    ("asker", "title", "says"),
+    [
+        ('plan p ("T"), started by ann', "T", "started by ann"),
+        ("plan p, started by ann, for step 's' of plan q", "", "started by ann, for step 's' of plan q"),
+        ('agent p ("T"), started by ann', "T", "started by ann"),
+        ('plan p ("T")', "T", 'asked by plan p ("T")'),
+        ('plan p ("T, started by bob"), started by ann', "T", 'asked by plan p ("T, started by bob"), started by ann'),
+        (f'plan p ("{"T" * 81}"), started by ann', "T" * 81, f'asked by plan p ("{"T" * 81}"), started by ann'),
+        ("", "T", ""),
+    ],
+)
+def test_below_the_name_of_its_plan_a_decision_says_who_asks_without_it(asker: str, title: str, says: str) -> None:
+    card = pending.Pending(plan_id="p", title=title, step_id="s", tool="note", kind="approval", asker=asker)
+    assert card.asked_by == says

@@ -33,7 +33,7 @@ from plansurvive.plans.text.lengths import seconds
 from plansurvive.plans.text.safe_text import line
 from plansurvive.plans.views.models.records import EntryView
 from plansurvive.plans.views.next_actions import next_actions
-from plansurvive.plans.views.summary import UndoneStep, why_denied, why_failed
+from plansurvive.plans.views.summary import Reason, UndoneStep, why_denied, why_failed
 
 SHOWN = 10
 """How many steps of one status a summary lists."""
@@ -71,7 +71,7 @@ def show_summary(summary: Summary, console: SafeConsole | None = None, *, undo: 
     word = PHASES.get(summary.phase, summary.status.value) if summary.ended_at is None else summary.status.value
     head = Text.assemble((f"{sign} {word}", f"bold {style}"))
     head.append(f"   {done} of {total} steps" if total else "")
-    head.append(f"   {seconds(summary.duration)}" if summary.ended_at else "")
+    head.append(f"   {seconds(summary.duration)}" if summary.ended_at and summary.duration else "")
     rows = [head]
     rows += [Text(f"  {line(summary.stopped)}")] if summary.stopped else []
     failed = sorted(summary.failed, key=lambda each: each.step_id not in summary.inside)  # the count, then its items
@@ -79,7 +79,8 @@ def show_summary(summary: Summary, console: SafeConsole | None = None, *, undo: 
     rows += _reasons("denied", "yellow", [(each.step_id, why_denied(each)) for each in summary.denied], summary)
     rows += _reasons("unanswered", "yellow", [(each.step_id, each.reason) for each in summary.unanswered], summary)
     rows += _reasons("skipped", "dim", [(each.step_id, each.reason) for each in summary.skipped], summary)
-    rows += _reasons("blocked", "dim", [(each.step_id, each.reason) for each in summary.blocked], summary)
+    blocked = [(each.step_id, "" if _is_the_stop(each, summary) else each.reason) for each in summary.blocked]
+    rows += _reasons("blocked", "dim", blocked, summary)
     rows += [
         Text.assemble(("  undo     ", "dim"), f"{each.step_id}: {_became(each, summary)} {line(each.error)}".rstrip())
         for each in summary.undone[:SHOWN]
@@ -94,6 +95,11 @@ def show_summary(summary: Summary, console: SafeConsole | None = None, *, undo: 
     for command, what in next_actions(summary, views=views_of_features()):
         rows += [Text.assemble(("  next     ", "dim"), command, (f"   {what}", "dim"))]
     (console or out()).print(Text("\n").join(each for row in rows for each in _hanging(row, console or out())))
+
+
+def _is_the_stop(reason: Reason, summary: Summary) -> bool:
+    """Whether a step is blocked only because the plan was refused, which the summary says in its first row."""
+    return bool(reason.reason and summary.problems) and summary.stopped.startswith(reason.reason)
 
 
 def _became(undone: UndoneStep, summary: Summary) -> str:

@@ -123,7 +123,9 @@ def either(head: str, commands: str) -> list[str]:
     first, either_or, second = commands.partition(OR)
     if not either_or or not console.is_terminal or cell_len(head + commands) <= console.width:
         return [head + commands]
-    return [head + first, f"{' ' * cell_len(head)}{OR.lstrip()}{second}"]
+    other = f"{OR.lstrip()}{second}"
+    indent = cell_len(head) if cell_len(head + other) <= console.width else len(INDENT)
+    return [head + first, " " * indent + other]
 
 
 def _pager_shows_colours() -> bool:

@@ -177,6 +177,19 @@ async def obscured(page: Page) -> list[str]:
     )
 
 
+async def small(page: Page) -> list[str]:
+    """Links and buttons that are lower than 24 pixels (WCAG 2.5.8); those within a sentence may be."""
+    return list(
+        await page.evaluate(
+            """() => [...document.querySelectorAll('main a[href], main button, main summary')].filter(each => {
+                if (!(each instanceof HTMLElement && each.checkVisibility())) return false;
+                const box = each.getBoundingClientRect();
+                return getComputedStyle(each).display !== 'inline' && box.width > 1 && box.height < 24;
+            }).map(each => each.outerHTML.slice(0, 100))"""
+        )
+    )
+
+
 async def screenshot(page: Page, file: Path, *, whole: bool = False) -> Path:
     """A picture of the window, or of the whole page, as PNG."""
     file.parent.mkdir(parents=True, exist_ok=True)

@@ -56,7 +56,8 @@ async def test_the_inbox_shows_the_whole_call_with_its_diff_and_approves_it(
     assert "U+200B ZERO WIDTH SPACE: invisible" in page.text
     assert "Approve write_file?" in page.text
     assert "the plan says <code>requiresApproval: true</code>" in page.html
-    assert f'plan {plan} ("Quarter <b>"), started by bob' in page.text
+    assert "Started by bob" in page.text
+    assert page.text.count("Quarter <b>") == 1, "the plan is named once"
     answer = await page.form(f"/plans/{plan}/approve").send(ann, "Approve", comment="looks right")
     assert (answer.status_code, answer.headers["location"]) == (303, "/inbox")
     found = await decided(temporal_client, plan, "save")

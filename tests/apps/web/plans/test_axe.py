@@ -15,7 +15,7 @@ from plansurvive.plans.model import Problem
 from plansurvive.plans.run import PlanStatus, Run
 from plansurvive.runtime.connect import Connection, Origin
 from plansurvive.runtime.settings import Settings
-from tests.apps.web.browser import DESK, PHONE, obscured, opened, overflow, problems, served_at, watch
+from tests.apps.web.browser import DESK, PHONE, obscured, opened, overflow, problems, served_at, small, watch
 from tests.apps.web.page_client import SECRET, pages_of
 from tests.client.test_every_view import snapshots
 from tests.kit.shown import shown
@@ -65,6 +65,7 @@ async def test_plans_in_every_state_can_be_read_by_everybody(
                     await expect(page.locator("main h1, main h2").first).to_be_visible()
                     assert await problems(page) == [], path
                     assert await overflow(page) == 0, path
+                    assert await small(page) == [], path
                     assert seen.foreign(origin) == [], path
                     await is_compact(page)
                     assert await obscured(page) == [], path
