@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence, Set
+from itertools import islice
 from typing import Any
 
 from plansurvive.plans.activity_io import PastCall
@@ -18,7 +19,7 @@ from plansurvive.plans.execution.readiness import needed
 from plansurvive.plans.execution.tool_history import was_called
 from plansurvive.plans.files.changes import one_of
 from plansurvive.plans.model import Step
-from plansurvive.plans.run import Run, Status, StepState
+from plansurvive.plans.run import PlanStatus, Run, Status, StepState
 from plansurvive.plans.run.undone import shown_steps
 from plansurvive.plans.step_state import ASKING
 from plansurvive.plans.text.safe_text import line, quoted
@@ -33,11 +34,14 @@ from plansurvive.plans.views.steps.counting import Census
 from plansurvive.plans.views.steps.listing import is_cause, troubled
 from plansurvive.plans.views.steps.row import Row, row
 from plansurvive.plans.views.steps.rows import files_rows, folded, nested_rows
+from plansurvive.plans.views.steps.written import written_rows
 
 ATTEMPTS = 5
 """Maximum number of a step's retried attempts that are listed."""
 CALL_ROWS = 40
 """Rows of a call that `plan show` has; `plan pending` has all."""
+WRITTEN = 40
+"""Rows of what a step of a draft would do."""
 _NOT_BEGUN = frozenset({Status.PENDING, Status.BLOCKED, Status.READY})
 
 
@@ -118,7 +122,10 @@ def _step_rows(run: Run, step: Step, positions: Mapping[str, int], detailed: boo
         )
         told = f"[{', '.join(map(line, map(str, needs)))}]"
         rows = [head + (f" (depends on: {told})" if needs else "") + end]
-        return rows + ([f"      Notes: {notes}"] if notes else []) + _asked(run, step, why=detailed) + more
+        rows += ([f"      Notes: {notes}"] if notes else []) + _asked(run, step, why=detailed) + more
+        if detailed and run.status in (PlanStatus.DRAFT, PlanStatus.REVIEW):
+            rows += _written(run, step)
+        return rows
     if run.opened and (inside := folded(census := Census(run), step.id)):
         if stands.error and not is_cause(census, run, step.id):
             notes = ""  # the rows of the steps inside it that failed have it
@@ -183,6 +190,14 @@ def _asked(run: Run, step: Step, *, why: bool = False) -> list[str]:
         more = len(rows) - CALL_ROWS
         rows = [*rows[:CALL_ROWS], f"… {more:,} more lines; all of it: plan pending {run.plan.id} {quoted(step.id)}"]
     return [f"      {what}:", *(f"        {row}" for row in rows)]
+
+
+def _written(run: Run, step: Step) -> list[str]:
+    """What a step of a draft would do, as far as there is room: its call, conditions, loop, and the steps inside."""
+    rows = list(islice(written_rows(step, indent="      "), WRITTEN + 1))
+    if len(rows) <= WRITTEN:
+        return rows
+    return [*rows[:WRITTEN], f"      … all of it: plan review {line(run.plan.id or '')}"]
 
 
 def _notes(run: Run, step: Step, stands: Row) -> str:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from plansurvive.plans.activity_io import Attempt, PastCall, Return
 from plansurvive.plans.execution.schedule import Schedule
 from plansurvive.plans.execution.tool_history import note_files
-from plansurvive.plans.model import Problem
-from plansurvive.plans.run import Run
+from plansurvive.plans.model import Problem, Step
+from plansurvive.plans.run import PlanStatus, Run
 from plansurvive.plans.views.text import text
 from tests.plans.building import NOW, begun, completed, failed, later, run_of, step
 
@@ -130,3 +130,20 @@ def test_rows_that_say_nothing_are_left_out_and_a_long_call_is_cut_where_it_is_n
     [more] = [row for row in found.splitlines() if "more lines; all of it: plan pending" in row]
     assert found.count("│ row") < 50, more
     assert text(schedule.run).count("│ row") == 200, "the whole call for programs"
+
+
+def test_a_plan_in_review_shows_what_each_step_would_do() -> None:
+    inner = {"id": "say", "tool": "run_command", "when": "n == 'x'", "args": {"command": "echo {{n}}"}}
+    run = run_of(
+        step("a", tool="write_file", when="inputs.b", args={"path": "a.txt", "content": "1\n" * 90}),
+        Step.model_validate({"id": "each", "forEach": {"items": ["x", "y"], "as": "n"}, "steps": [inner]}),
+    )
+    run.status = PlanStatus.REVIEW
+    rows = [" ".join(row.split()) for row in text(run, detailed=True).splitlines()]
+    for row in ("Tool: write_file", "when │ inputs.b", "path │ a.txt", "- say [each.say]", "when │ n == 'x'"):
+        assert row in rows
+    assert "… all of it: plan review p" in rows
+    assert any(row.startswith("forEach") for row in rows)
+    run.status = PlanStatus.RUNNING
+    assert "Tool: write_file" not in text(run, detailed=True)
+    assert "Tool: write_file" not in text(run)
