@@ -12,24 +12,23 @@ only where they are; errors name the file and the key, never a value.
 
 from __future__ import annotations
 
-import re
 import shlex
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
-from pydantic import Field, StringConstraints, ValidationError
+from pydantic import Field, StringConstraints
 
 from plansurvive.features.coding_agents.model import HOLD
 from plansurvive.features.coding_agents.settings import CodingAgentSettings
 from plansurvive.plans.definition.near_names import Hints
-from plansurvive.plans.definition.plain_words import in_plain_words
 from plansurvive.plans.errors import ToolError
 from plansurvive.plans.model import Value
 from plansurvive.plans.model.receivers import Receiver
 from plansurvive.runtime.home_paths import home_path
 from plansurvive.runtime.settings import SettingError, Settings
-from plansurvive.runtime.toml_file import parsed, read_text, refusal
+from plansurvive.runtime.toml_file import read_text
+from plansurvive.runtime.toml_shape import shaped, wrong
 
 FILE = "agents.toml"
 """Name of the file in the state directory, unless PLANS_AGENTS names another."""
@@ -131,7 +130,7 @@ def read_agents(settings: Settings) -> Mapping[str, CodingAgent]:
     path = file_of(settings)
     is_named = settings.of(CodingAgentSettings).agents is not None
     text = read_text(path, SETTING, is_named=is_named, may_do="have programs started")
-    return {} if text is None else _checked(path, parsed(text, path, SETTING), text)
+    return {} if text is None else _checked(path, text)
 
 
 def unknown(name: str, known: Mapping[str, CodingAgent], path: Path) -> str:
@@ -153,48 +152,13 @@ def agent_of(name: str, settings: Settings) -> CodingAgent:
     return known[name]
 
 
-def _checked(path: Path, data: Any, text: str) -> Mapping[str, CodingAgent]:
-    try:
-        found = AgentsFile.model_validate(data).agents
-    except ValidationError as error:
-        lines = [_line(text, each["loc"]) + f"{_place(each)}: {_wrong(each)}" for each in error.errors()]
-        raise refusal(SETTING, path, "; ".join(lines[:10])) from None
-    wrong = [
-        _line(text, ("agents", name, problem.partition(":")[0].partition(".")[0])) + f"agents.{name}.{problem}"
+def _checked(path: Path, text: str) -> Mapping[str, CodingAgent]:
+    found = shaped(AgentsFile, text, path, SETTING).agents
+    problems = [
+        (("agents", name, *key.split(".")), what)
         for name, agent in found.items()
-        for problem in agent.problems
+        for key, _, what in (problem.partition(": ") for problem in agent.problems)
     ]
-    if wrong:
-        raise refusal(SETTING, path, "; ".join(wrong[:10]))
+    if problems:
+        raise wrong(text, path, SETTING, problems)
     return found
-
-
-def _line(text: str, place: tuple[int | str, ...]) -> str:
-    """`line 3: ` of a key of a table, as far as it can be found."""
-    keys = [str(part) for part in place[1:3]]
-    inside = len(keys) < 1
-    for number, line in enumerate(text.splitlines(), 1):
-        written = line.strip()
-        if keys and re.match(rf"\[\s*agents\s*\.\s*[\"']?{re.escape(keys[0])}[\"']?\s*[\].]", written):
-            inside = True
-            if len(keys) == 1:
-                return f"line {number}: "
-        elif written.startswith("["):
-            inside = False
-        elif inside and len(keys) == 2 and re.match(rf"[\"']?{re.escape(keys[1])}[\"']?\s*[.=]", written):
-            return f"line {number}: "
-    return ""
-
-
-def _place(error: Any) -> str:
-    parts = [str(part) for part in error["loc"] if part != "[key]"]
-    return ".".join(parts) or "the file"
-
-
-def _wrong(error: Any) -> str:
-    """What is wrong there; of a key that means nothing, which one may have been meant."""
-    if error["type"] != "extra_forbidden":
-        return in_plain_words(str(error["msg"]))
-    model = AgentsFile if len(error["loc"]) == 1 else CodingAgent
-    known = [str(each.alias) for each in model.model_fields.values()]
-    return f"there is no such key{Hints().question(str(error['loc'][-1]), known) or '; there are ' + ', '.join(known)}"

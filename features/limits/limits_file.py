@@ -25,18 +25,16 @@ import fnmatch
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
-from pydantic import BeforeValidator, Field, StringConstraints, ValidationError, field_validator
+from pydantic import BeforeValidator, Field, StringConstraints, field_validator
 
 from plansurvive.features.limits.rates import Rate, rate_of
 from plansurvive.features.limits.settings import LimitSettings
-from plansurvive.plans.definition.near_names import Hints
-from plansurvive.plans.definition.plain_words import in_plain_words
 from plansurvive.plans.model import Value
 from plansurvive.runtime.settings import Settings
-from plansurvive.runtime.toml_file import parsed, read_text, refusal
-from plansurvive.runtime.toml_lines import Lines
+from plansurvive.runtime.toml_file import read_text
+from plansurvive.runtime.toml_shape import shaped, wrong
 
 FILE = "limits.toml"
 """Name of the file in the state directory, unless PLANS_LIMITS names another."""
@@ -155,15 +153,9 @@ def read_limits(settings: Settings) -> LimitsFile:
 
 
 def _checked(path: Path, text: str) -> LimitsFile:
-    try:
-        found = LimitsFile.model_validate(parsed(text, path, SETTING))
-        problems = list(_problems(found))
-    except ValidationError as error:
-        problems = [(_place(each), _wrong(each)) for each in error.errors()]
-    if problems:
-        lines = Lines(text)
-        wrong = (f"line {lines.of(place)}, {'.'.join(place)}: {what}" for place, what in problems[:10])
-        raise refusal(SETTING, path, "; ".join(wrong))
+    found = shaped(LimitsFile, text, path, SETTING, examples=_TABLES)
+    if problems := list(_problems(found)):
+        raise wrong(text, path, SETTING, problems)
     return found
 
 
@@ -173,20 +165,3 @@ def _problems(found: LimitsFile) -> Iterator[tuple[tuple[str, ...], str]]:
         for name, limit in tables.items():
             if not limit.rate and limit.concurrency is None:
                 yield (kind, name), "it limits nothing; write a rate, concurrency or both"
-
-
-def _place(error: Any) -> tuple[str, ...]:
-    return tuple(str(part) for part in error["loc"] if part != "[key]")
-
-
-def _wrong(error: Any) -> str:
-    """What is wrong there; of a key that means nothing, which one may have been meant."""
-    if error["type"] in ("dict_type", "model_type"):
-        table, line = _TABLES[str(error["loc"][0])]
-        return f"should be a table: `{table}`, and below it `{line}`"
-    if error["type"] != "extra_forbidden":
-        return in_plain_words(str(error["msg"]))
-    place = error["loc"]
-    models: dict[str, type[Value]] = {"tools": Limit, "queues": QueueLimit, "llm": LlmLimit}
-    known = list((LimitsFile if len(place) == 1 else models[str(place[0])]).model_fields)
-    return f"there is no such key{Hints().question(str(place[-1]), known) or '; there are ' + ', '.join(known)}"

@@ -23,9 +23,9 @@ import binascii
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
-from pydantic import Field, SecretStr, StringConstraints, ValidationError
+from pydantic import Field, SecretStr, StringConstraints
 
 from plansurvive.features.notify.settings import NotifySettings
 from plansurvive.plans.definition.near_names import Hints
@@ -33,7 +33,8 @@ from plansurvive.plans.model import Problem, Value
 from plansurvive.plans.model.notify import NAME, NotifyRule, Span, targets_of
 from plansurvive.runtime.home_paths import home_path
 from plansurvive.runtime.settings import SettingError, Settings
-from plansurvive.runtime.toml_file import read_toml, refusal
+from plansurvive.runtime.toml_file import read_text
+from plansurvive.runtime.toml_shape import shaped, wrong
 
 FILE = "notify.toml"
 """Name of the file in the state directory, unless PLANS_NOTIFY names another."""
@@ -98,7 +99,7 @@ def file_of(settings: Settings) -> Path:
 def read_targets(settings: Settings) -> Targets:
     """The targets; none if there is no file and none is named. Raises SettingError."""
     path = file_of(settings)
-    found = read_toml(path, SETTING, is_named=settings.of(NotifySettings).notify is not None, may_do=MAY_DO)
+    found = read_text(path, SETTING, is_named=settings.of(NotifySettings).notify is not None, may_do=MAY_DO)
     return Targets() if found is None else _checked(path, found)
 
 
@@ -136,16 +137,13 @@ def each(given: SecretStr | list[SecretStr] | None) -> list[SecretStr]:
     return given if isinstance(given, list) else [] if given is None else [given]
 
 
-def _checked(path: Path, data: Any) -> Targets:
-    try:
-        found = Targets.model_validate(data)
-    except ValidationError as error:
-        lines = [f"{'.'.join(str(part) for part in one['loc'])}: {one['msg']}" for one in error.errors()]
-        raise refusal(SETTING, path, "; ".join(lines[:10])) from None
-    wrong = [f"targets.{name}: {text}" for name, target in found.targets.items() if (text := _trouble(target))]
-    wrong += [f"default: {problem.message}" for problem in found.problems(found.default)]
-    if wrong:
-        raise refusal(SETTING, path, "; ".join(wrong))
+def _checked(path: Path, text: str) -> Targets:
+    found = shaped(Targets, text, path, SETTING, quotes=False)
+    problems: list[tuple[tuple[str, ...], str]]
+    problems = [(("targets", name), what) for name, target in found.targets.items() if (what := _trouble(target))]
+    problems += [(("default",), problem.message) for problem in found.problems(found.default)]
+    if problems:
+        raise wrong(text, path, SETTING, problems)
     return found
 
 

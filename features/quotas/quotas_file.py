@@ -15,13 +15,13 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated
 
-from pydantic import Field, StringConstraints, ValidationError
+from pydantic import Field, StringConstraints
 
 from plansurvive.features.quotas.model import LABEL, MAX_PLANS
-from plansurvive.plans.definition.plain_words import in_plain_words
 from plansurvive.plans.model import Value
 from plansurvive.runtime.settings import Settings
-from plansurvive.runtime.toml_file import read_toml, refusal
+from plansurvive.runtime.toml_file import read_text
+from plansurvive.runtime.toml_shape import shaped
 
 FILE = "quotas.toml"
 """Name of the file in the state directory."""
@@ -46,9 +46,5 @@ def file_of(settings: Settings) -> Path:
 def read_quotas(settings: Settings) -> Mapping[str, int]:
     """How many plans at a time by `name` or `name=value`; none if there is no file. Raises SettingError."""
     path = file_of(settings)
-    found = read_toml(path, _SETTING, is_named=False, may_do="let no plan start, or too many at a time")
-    try:
-        return {} if found is None else _File.model_validate(found).labels
-    except ValidationError as error:
-        wrong = [f"{'.'.join(map(str, each['loc']))}: {in_plain_words(str(each['msg']))}" for each in error.errors()]
-        raise refusal(_SETTING, path, "; ".join(wrong[:10])) from None
+    text = read_text(path, _SETTING, is_named=False, may_do="let no plan start, or too many at a time")
+    return {} if text is None else shaped(_File, text, path, _SETTING).labels

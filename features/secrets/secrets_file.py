@@ -18,19 +18,19 @@ import re
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
-from pydantic import Field, StringConstraints, ValidationError
+from pydantic import Field, StringConstraints
 
 from plansurvive.features.secrets.model import SecretUse
 from plansurvive.features.secrets.naming import NAME
 from plansurvive.features.secrets.permissions import ANY_HOST, with_allowed
 from plansurvive.features.secrets.settings import SecretSettings
-from plansurvive.plans.definition.plain_words import in_plain_words
 from plansurvive.plans.model import ToolName, ToolSpec, Value
 from plansurvive.plans.model.receivers import Receiver
-from plansurvive.runtime.settings import SettingError, Settings
-from plansurvive.runtime.toml_file import read_toml, refusal
+from plansurvive.runtime.settings import Settings
+from plansurvive.runtime.toml_file import read_text
+from plansurvive.runtime.toml_shape import shaped, wrong
 
 FILE = "secrets.toml"
 """Name of the file in the state directory, unless PLANS_SECRETS names another."""
@@ -120,7 +120,7 @@ def file_of(settings: Settings) -> Path:
 def read_entries(settings: Settings) -> Mapping[str, Entry]:
     """The secrets by name; none if there is no file and none is named. Raises SettingError."""
     path, is_named = file_of(settings), settings.of(SecretSettings).secrets is not None
-    found = read_toml(path, SETTING, is_named=is_named, may_do="give secrets away", quotes=False)
+    found = read_text(path, SETTING, is_named=is_named, may_do="give secrets away")
     return {} if found is None else _checked(path, found)
 
 
@@ -136,21 +136,13 @@ def unknown_tools(entries: Mapping[str, Entry], known: Sequence[str]) -> Mapping
     return {name: tools for name, tools in found.items() if tools}
 
 
-def _checked(path: Path, data: Any) -> Mapping[str, Entry]:
-    try:
-        found = _File.model_validate(data).secrets
-    except ValidationError as error:
-        lines = [f"{_place(each)}: {in_plain_words(str(each['msg']))}" for each in error.errors()]
-        raise _refused(path, "; ".join(lines[:10])) from None
-    wrong = [f"secrets.{name}.{problem}" for name, entry in found.items() for problem in entry.problems()]
-    if wrong:
-        raise _refused(path, "; ".join(wrong[:10]))
+def _checked(path: Path, text: str) -> Mapping[str, Entry]:
+    found = shaped(_File, text, path, SETTING, quotes=False).secrets
+    problems = [
+        (("secrets", name, *key.split(".")), what)
+        for name, entry in found.items()
+        for key, _, what in (problem.partition(": ") for problem in entry.problems())
+    ]
+    if problems:
+        raise wrong(text, path, SETTING, problems)
     return found
-
-
-def _place(error: Any) -> str:
-    return ".".join(str(part) for part in error["loc"] if part != "[key]") or "the file"
-
-
-def _refused(path: Path, problem: str) -> SettingError:
-    return refusal(SETTING, path, problem)

@@ -23,19 +23,17 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
 
-from pydantic import Field, SecretStr, ValidationError
+from pydantic import Field, SecretStr
 
 from plansurvive.features.tool_servers.references import secret_of
 from plansurvive.features.tool_servers.settings import ToolServerSettings
-from plansurvive.features.tool_servers.tool_server import MAX_SERVERS, Name, OAuth, ToolServer
-from plansurvive.plans.definition.near_names import Hints
-from plansurvive.plans.definition.plain_words import in_plain_words
+from plansurvive.features.tool_servers.tool_server import MAX_SERVERS, Name, ToolServer
 from plansurvive.plans.errors import PlanError
 from plansurvive.plans.model import Value
-from plansurvive.runtime.settings import SettingError, Settings
-from plansurvive.runtime.toml_file import read_toml, refusal
+from plansurvive.runtime.settings import Settings
+from plansurvive.runtime.toml_file import read_text
+from plansurvive.runtime.toml_shape import shaped, wrong
 
 FILE = "mcp.toml"
 """Name of the file in the state directory, unless PLANS_MCP names another."""
@@ -56,7 +54,7 @@ def file_of(settings: Settings) -> Path:
 def read_servers(settings: Settings) -> Mapping[str, ToolServer]:
     """The servers by name; none if there is no file and none is named. Raises SettingError."""
     path = file_of(settings)
-    found = read_toml(
+    found = read_text(
         path, SETTING, is_named=settings.of(ToolServerSettings).mcp is not None, may_do="have programs started"
     )
     return {} if found is None else _checked(path, found)
@@ -76,31 +74,13 @@ def _references(server: ToolServer) -> Iterator[str]:
     yield from (each for each in (server.token, server.oauth and server.oauth.client_secret) if each)
 
 
-def _checked(path: Path, data: Any) -> Mapping[str, ToolServer]:
-    try:
-        found = ToolServerFile.model_validate(data).servers
-    except ValidationError as error:
-        lines = [f"{_place(each)}: {_wrong(each)}" for each in error.errors()]
-        raise _refused(path, "; ".join(lines[:10])) from None
-    wrong = [f"servers.{name}.{problem}" for name, server in found.items() for problem in server.problems]
-    if wrong:
-        raise _refused(path, "; ".join(wrong[:10]))
+def _checked(path: Path, text: str) -> Mapping[str, ToolServer]:
+    found = shaped(ToolServerFile, text, path, SETTING).servers
+    problems = [
+        (("servers", name, *key.split(".")), what)
+        for name, server in found.items()
+        for key, _, what in (problem.partition(": ") for problem in server.problems)
+    ]
+    if problems:
+        raise wrong(text, path, SETTING, problems)
     return found
-
-
-def _place(error: Any) -> str:
-    parts = [str(part) for part in error["loc"] if part != "[key]"]
-    return ".".join(parts) or "the file"
-
-
-def _wrong(error: Any) -> str:
-    """What is wrong there; of a key that means nothing, which one may have been meant."""
-    if error["type"] != "extra_forbidden":
-        return in_plain_words(str(error["msg"]))
-    model = ToolServerFile if len(error["loc"]) == 1 else OAuth if "oauth" in error["loc"] else ToolServer
-    known = [str(each.alias) for each in model.model_fields.values()]
-    return f"there is no such key{Hints().question(str(error['loc'][-1]), known) or '; there are ' + ', '.join(known)}"
-
-
-def _refused(path: Path, problem: str) -> SettingError:
-    return refusal(SETTING, path, problem)

@@ -1,0 +1,149 @@
+"""Checks a TOML file of the operator against its model: what is wrong, in which line, and what may be written there.
+
+One mechanism for all such files: each key by its path, what is allowed there, and of an unknown one which was meant.
+Nothing of a value is quoted, as it may be secret.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from types import UnionType
+from typing import Annotated, Any, TypeVar, Union, get_args, get_origin
+
+from pydantic import BaseModel, ValidationError
+
+from plansurvive.plans.definition.near_names import Hints
+from plansurvive.plans.definition.plain_words import in_plain_words
+from plansurvive.runtime.settings import SettingError
+from plansurvive.runtime.toml_file import parsed, refusal
+from plansurvive.runtime.toml_lines import Lines
+
+M = TypeVar("M", bound=BaseModel)
+Place = tuple[str | int, ...]
+MOST = 10
+"""Problems of a file that are listed."""
+_TABLES = ("dict_type", "model_type", "model_attributes_type")
+
+
+def shaped(
+    model: type[M],
+    text: str,
+    path: Path,
+    setting: str,
+    *,
+    quotes: bool = True,
+    examples: Mapping[str, tuple[str, str]] | None = None,
+) -> M:
+    """The content of a file as its model has it. Raises SettingError about `setting`, with the first problems.
+
+    `quotes`: as in `parsed`. `examples`: by key of the whole file, the header of a table and a line below it.
+    """
+    data = parsed(text, path, setting, quotes=quotes)
+    try:
+        return model.model_validate(data)
+    except ValidationError as error:
+        found = dict[Place, list[str]]()
+        for each in error.errors(include_input=False, include_url=False):
+            place = _place(each["loc"], data, is_missing=each["type"] == "missing")
+            found.setdefault(place, []).append(_wrong(model, place, each, examples or {}))
+        problems = [(place, ", or ".join(dict.fromkeys(texts))) for place, texts in found.items()]
+        raise wrong(text, path, setting, problems) from None
+
+
+def wrong(text: str, path: Path, setting: str, problems: Iterable[tuple[Sequence[str | int], str]]) -> SettingError:
+    """The error about a file: each problem with its line and the path of its key."""
+    lines, found = Lines(text), [*problems]
+    rows = [
+        f"line {lines.of(place)}, {'.'.join(map(str, place))}: {what}" if place else what
+        for place, what in found[:MOST]
+    ]
+    more = [f"and {len(found) - MOST} more"] if len(found) > MOST else []
+    return refusal(setting, path, "; ".join([*rows, *more]))
+
+
+def _place(loc: Sequence[str | int], data: Any, *, is_missing: bool) -> Place:
+    """The path of a key; without what names one of several types that a value may have."""
+    place = list[str | int]()
+    at = data
+    for number, part in enumerate(loc):
+        is_item = isinstance(at, list) and part in range(len(at))
+        if is_item or (isinstance(at, dict) and part in at):
+            place.append(part)
+            at = at[part]
+        elif is_missing and number == len(loc) - 1:
+            place.append(part)
+    return tuple(place)
+
+
+def _wrong(model: type[BaseModel], place: Place, error: Any, examples: Mapping[str, tuple[str, str]]) -> str:
+    kind, message = error["type"], in_plain_words(str(error["msg"]))
+    if kind == "extra_forbidden":
+        known = [*dict.fromkeys(name for each in _types(model, place[:-1]) for name in _keys(each))]
+        near = Hints().question(str(place[-1]), known)
+        return f"there is no such key{near or ('; there are ' + ', '.join(known) if known else '')}"
+    if kind == "missing":
+        return "it is missing"
+    if kind in _TABLES:
+        header, row = examples.get(str(place[0]), ("", "")) if place else ("", "")
+        if not header:
+            header, row = _table(model, place)
+        return f"should be a table: `{header}`, and below it `{row}`"
+    if kind == "list_type" and any(_is_model(each) for each in _items(model, place)):
+        return f"should be a list of tables: `[[{'.'.join(map(str, place))}]]`"
+    message = message.removeprefix("String ")
+    return f"its name {message}" if "[key]" in error["loc"] else message
+
+
+def _table(model: type[BaseModel], place: Place) -> tuple[str, str]:
+    """The header of the table that belongs at a place, and a line of it."""
+    name = ".".join(map(str, place))
+    for each in _types(model, place):
+        if _is_model(each):
+            fields = each.model_fields.values()
+            first = next((field for field in fields if field.is_required()), next(iter(fields), None))
+            return f"[{name}]", f"{first.alias if first else 'NAME'} = ..."
+        if get_origin(each) is dict:
+            inner = next((one for one in _flat(get_args(each)[1]) if _is_model(one)), None)
+            if inner is not None:
+                return f"[{name}.NAME]", _table(inner, ())[1]
+    return f"[{name}]", "NAME = ..."
+
+
+def _types(kind: Any, place: Sequence[str | int]) -> list[Any]:
+    """What a value at a place may be, by the model of the whole."""
+    found = _flat(kind)
+    for part in place:
+        found = [inner for each in found for inner in _below(each, part)]
+    return found
+
+
+def _items(model: type[BaseModel], place: Place) -> list[Any]:
+    return [inner for each in _types(model, place) for inner in _below(each, 0) if get_origin(each) is list]
+
+
+def _below(kind: Any, part: str | int) -> list[Any]:
+    if _is_model(kind):
+        fields = kind.model_fields.items()
+        return [one for name, field in fields if part in (name, field.alias) for one in _flat(field.annotation)]
+    arguments = get_args(kind)
+    if get_origin(kind) is dict:
+        return _flat(arguments[1])
+    return _flat(arguments[0]) if get_origin(kind) in (list, tuple) and arguments else []
+
+
+def _flat(kind: Any) -> list[Any]:
+    """The types of a union, without annotations."""
+    if get_origin(kind) is Annotated:
+        return _flat(get_args(kind)[0])
+    if get_origin(kind) in (Union, UnionType):
+        return [one for each in get_args(kind) for one in _flat(each)]
+    return [kind]
+
+
+def _is_model(kind: Any) -> bool:
+    return isinstance(kind, type) and issubclass(kind, BaseModel)
+
+
+def _keys(kind: Any) -> list[str]:
+    return [field.alias or name for name, field in kind.model_fields.items()] if _is_model(kind) else []

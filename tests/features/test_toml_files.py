@@ -1,0 +1,103 @@
+"""The TOML files of the operator answer mistakes alike: file, line, key, what is allowed, which key was meant."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import pytest
+
+from plansurvive.features.coding_agents.agents_file import read_agents
+from plansurvive.features.limits.limits_file import read_limits
+from plansurvive.features.notify.targets import read_targets
+from plansurvive.features.quotas.quotas_file import read_quotas
+from plansurvive.features.secrets.secrets_file import read_entries
+from plansurvive.features.tool_servers.servers import read_servers
+from plansurvive.runtime.settings import SettingError, Settings
+
+pytestmark = pytest.mark.uses("coding_agents", "limits", "notify", "quotas", "secrets", "tool_servers")
+
+
+class File(NamedTuple):
+    """One of the files: how it is read, a table of it, a row, the row with a slip, and one of a wrong type."""
+
+    name: str
+    read: Callable[[Settings], Any]
+    table: str
+    row: str
+    slip: str
+    wrong: str
+    allowed: str
+
+    @property
+    def header(self) -> str:
+        return f"[{self.table}.a]"
+
+
+FILES = [
+    File("agents.toml", read_agents, "agents", 'command = ["x"]', 'comand = ["x"]', "command = 5", "a list"),
+    File("limits.toml", read_limits, "tools", 'rate = "5/s"', 'rat = "5/s"', 'concurrency = "x"', "a whole number"),
+    File("notify.toml", read_targets, "targets", 'apprise = "env:X"', 'aprise = "env:X"', "timeout = []", "a number"),
+    File("mcp.toml", read_servers, "servers", 'command = "x"', 'comand = "x"', "command = 5", "a string"),
+    File("secrets.toml", read_entries, "secrets", 'from = "env:X"', 'form = "env:X"', "tools = 5", "a list"),
+]
+TYPES = pytest.mark.parametrize("file", FILES, ids=[each.name for each in FILES])
+
+
+def refused(file: File, settings: Settings, text: str) -> str:
+    """What is said of this content."""
+    path = settings.state_dir / file.name
+    path.write_text(text)
+    with pytest.raises(SettingError) as caught:
+        file.read(settings)
+    assert f"{path}: " in caught.value.message
+    return caught.value.message.partition(f"{path}: ")[2]
+
+
+@TYPES
+def test_a_key_that_means_nothing_is_named_with_the_one_that_was_meant(file: File, settings: Settings) -> None:
+    key, meant = file.slip.partition(" ")[0], file.row.partition(" ")[0]
+    said = refused(file, settings, f"\n{file.header}\n{file.slip}\n")
+    assert f"line 3, {file.header[1:-1]}.{key}: there is no such key; did you mean '{meant}'?" in said
+    said = refused(file, settings, f"{file.header}\n{file.row}\n\n[{file.table[:-1]}.b]\n{file.row}")
+    assert f"line 4, {file.table[:-1]}: there is no such key; did you mean '{file.table}'?" in said
+    said = refused(file, settings, f"{file.header}\n{file.row}\nqqqqqq = 1")
+    assert f"line 3, {file.header[1:-1]}.qqqqqq: there is no such key; there are " in said
+    assert meant in said
+
+
+@TYPES
+def test_a_value_of_a_wrong_type_is_answered_with_what_it_should_be(file: File, settings: Settings) -> None:
+    said = refused(file, settings, f"{file.header}\n\n{file.wrong}")
+    key = file.wrong.partition(" ")[0]
+    assert f"line 3, {file.header[1:-1]}.{key}: should be {file.allowed}" in said
+
+
+@TYPES
+def test_what_is_no_table_is_answered_with_one(file: File, settings: Settings) -> None:
+    said = refused(file, settings, f"{file.table} = 5")
+    assert f"line 1, {file.table}: should be a table: `[{file.table}." in said
+    said = refused(file, settings, f"[{file.table}]\na = 5")
+    assert f"line 2, {file.table}.a: should be a table: `[{file.table}." in said
+    assert "and below it `" in said
+
+
+@TYPES
+def test_what_is_not_toml_is_refused_with_its_place(file: File, settings: Settings) -> None:
+    assert refused(file, settings, f"{file.header}\ncommand == 5").startswith("it is not TOML")
+    assert "at line 2, column " in refused(file, settings, f"{file.header}\ncommand == 5")
+
+
+def test_a_quota_that_is_no_number_is_answered_alike(settings: Settings) -> None:
+    quotas = File("quotas.toml", read_quotas, "labels", "", "", "", "")
+    assert "line 2, labels.a: should be a whole number" in refused(quotas, settings, '[labels]\na = "x"')
+    assert "line 1, label: there is no such key; did you mean 'labels'?" in refused(quotas, settings, "[label]\na = 1")
+    assert "line 1, labels: should be a table: `[labels]`" in refused(quotas, settings, "labels = 5")
+    assert "at line 1, column " in refused(quotas, settings, "labels == 5")
+
+
+def test_a_value_that_may_be_secret_is_quoted_nowhere(settings: Settings) -> None:
+    for file in FILES:
+        key = file.row.partition(" ")[0]
+        for row in (f'{key} = {{sk1234 = "sk1234"}}', 'x = "sk1234"'):
+            assert '"sk1234"' not in refused(file, settings, f"{file.header}\n{row}")
