@@ -38,6 +38,7 @@ from plansurvive.plans.text.safe_text import line
 from plansurvive.workflows.feature import InRun, signal, update
 from plansurvive.workflows.in_steps import InSteps
 from plansurvive.workflows.outcomes import skipped
+from plansurvive.workflows.waits import holds_within
 
 ANSWER_TIME = timedelta(seconds=10)
 """What the plan has to say whether the agent may spend more, before the turn ends and waits for a person."""
@@ -95,14 +96,11 @@ class OfOne(InRun):
         )
         if not step_id:
             step_id = self._asked(message, digest)
-        try:
-            await workflow.wait_condition(
-                lambda: run.steps[step_id].status in DONE or bool(run.stopped or session.messages),
-                timeout=timedelta(seconds=message.hold) if message.hold is not None else None,
-            )
-        except TimeoutError:
-            return {"answer": "held", "stepId": step_id}
-        if session.messages or run.steps[step_id].status not in DONE:
+        in_time = await holds_within(
+            lambda: run.steps[step_id].status in DONE or bool(run.stopped or session.messages),
+            timedelta(seconds=message.hold) if message.hold is not None else None,
+        )
+        if not in_time or session.messages or run.steps[step_id].status not in DONE:
             return {"answer": "held", "stepId": step_id}
         return {"answer": _answer(run, step_id), "stepId": step_id}
 
@@ -132,12 +130,11 @@ class OfOne(InRun):
         while not is_there():
             asks = bool(run.steps[step_id].awaiting)
             patience = timedelta(seconds=message.hold) if asks and message.hold is not None else None
-            try:
-                await workflow.wait_condition(
-                    lambda asks=asks: is_there() or bool(run.steps[step_id].awaiting) != asks,  # type: ignore[misc]
-                    timeout=patience,
-                )
-            except TimeoutError:
+            in_time = await holds_within(
+                lambda asks=asks: is_there() or bool(run.steps[step_id].awaiting) != asks,  # type: ignore[misc]
+                patience,
+            )
+            if not in_time:
                 return {"answer": "held", "stepId": step_id}
         if session.messages and run.steps[step_id].status is Status.SKIPPED:
             return {"answer": "held", "stepId": step_id}
@@ -175,9 +172,7 @@ class OfOne(InRun):
             session.cost, session.spending = message.cost, ""
         self.execution.wake()
         # The workflow's loop counts the tokens and asks the plan; a person may have to decide there.
-        try:
-            await workflow.wait_condition(lambda: session.spending in ("granted", "refused"), timeout=ANSWER_TIME)
-        except TimeoutError:
+        if not await holds_within(lambda: session.spending in ("granted", "refused"), ANSWER_TIME):
             return {"go": False}
         return {"go": session.spending == "granted" and not session.messages and not self._is_full(session)}
 

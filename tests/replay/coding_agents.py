@@ -54,4 +54,6 @@ async def _plan(plans: Plans) -> Started:
     return (await _worked(plans))[0]
 
 
-CODING_AGENTS: Mapping[str, Scenario] = {"coding-agent": _agent, "coding-agent-step": _plan}
+CODING_AGENTS: Mapping[str, Scenario] = {
+    "coding-agent": _agent, "coding-agent-step": _plan, "coding-agent-waits": _agent,
+}  # fmt: skip
