@@ -22,9 +22,14 @@ def named_in(plan: Plan) -> dict[str, tuple[str, ...]]:
 def problems(plan: Plan, tools: Mapping[str, ToolSpec], *, knows_people: bool) -> Iterator[Problem]:
     """Why its workers cannot have certain people approve a step. `knows_people`: their policy has keys of people."""
     if not knows_people and (named := list(named_in(plan))):
-        text = "the worker has no policy.toml with keys of people, so it cannot tell who approves; add [people] there"
+        text = "the worker's policy.toml has no keys of people or pages, so it cannot tell who approves; add one there"
         field = "approval" if named[0] else "defaults.approval"
-        yield Problem(code=CODE, step_id=named[0] or None, field=field, message=f"{text} (docs/policy.md)")
+        yield Problem(
+            code=CODE,
+            step_id=named[0] or None,
+            field=field,
+            message=f"{text}: `plan keys person NAME` or `plan keys page NAME`",
+        )
         return
     found = {each.step_id for each in without_calls(plan)}
     yield from without_calls(plan)

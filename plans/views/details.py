@@ -11,9 +11,9 @@ from plansurvive.plans.model import Step
 from plansurvive.plans.run import Result, Run
 from plansurvive.plans.run.undone import shown_steps
 from plansurvive.plans.text.safe_text import line, quoted
+from plansurvive.plans.views.models.plan import IN_ORDER
 from plansurvive.plans.views.steps.below import asks_rows
 from plansurvive.plans.views.steps.child import rows as child_rows
-from plansurvive.plans.views.steps.counting import STATUS_WORDS
 from plansurvive.plans.views.steps.row import answered, decided, shortened, status_word
 from plansurvive.plans.views.steps.values import value_of
 from plansurvive.plans.views.views import created
@@ -80,7 +80,7 @@ def in_words(run: Run) -> dict[str, int]:
             number[f"awaiting {state.awaiting}"] += 1
         elif not state.closes:
             number[status_word(state)] += 1
-    return {name: number[name] for name in (*STATUS_WORDS, *number) if number[name]}
+    return {name: number[name] for name in (*IN_ORDER, *number) if number[name]}
 
 
 def of_step(run: Run, step: Step) -> list[str]:

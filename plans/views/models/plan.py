@@ -36,7 +36,7 @@ from plansurvive.plans.views.models.records import (
 from plansurvive.plans.views.models.result import ResultView
 from plansurvive.plans.views.models.view import View
 
-_IN_ORDER = ("running", "completed", "failed", "skipped", *DENIALS.values(), "ready", "blocked", "pending")
+IN_ORDER = ("running", "completed", "failed", "skipped", *DENIALS.values(), "ready", "blocked", "pending")
 """The statuses of steps, in the order in which they are counted."""
 
 
@@ -246,7 +246,7 @@ class BriefView(View):
     def resting(self) -> dict[str, int]:
         """Its steps by status, less those that await something: these are counted by what they await."""
         awaiting = Counter(step.status.value for step in self.steps if step.awaiting and not step.closes)
-        numbers = {name: self.counts.get(name, 0) - awaiting[name] for name in _IN_ORDER}
+        numbers = {name: self.counts.get(name, 0) - awaiting[name] for name in IN_ORDER}
         return {name: number for name, number in numbers.items() if number > 0}
 
 
