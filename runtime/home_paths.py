@@ -1,8 +1,9 @@
-"""Paths that people write, in files and options, where `~` stands for a home."""
+"""Paths and programs that people write, in files and options, where `~` stands for a home."""
 
 from __future__ import annotations
 
 import os
+import shutil
 from pathlib import Path
 
 
@@ -13,3 +14,13 @@ def home_path(written: str | Path) -> Path:
     RuntimeError, which no reader of a file expects.
     """
     return Path(os.path.expanduser(written))  # noqa: PTH111
+
+
+def program(written: str) -> str:
+    """The program of that name on the PATH, or at that absolute path. Raises ValueError: there is none, and why not."""
+    path = home_path(written)
+    found = str(path) if path.is_absolute() else shutil.which(written) if "/" not in written else None
+    if found is None or not os.access(found, os.X_OK):
+        where = "is not on the worker's PATH" if "/" not in written else "is not a program with an absolute path"
+        raise ValueError(f"`{written}` {where}; install it, or name its whole path in `command`")
+    return found

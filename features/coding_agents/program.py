@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import shutil
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager, nullcontext
 from dataclasses import dataclass, replace
@@ -24,7 +23,7 @@ from plansurvive.features.coding_agents.agents_file import CodingAgent
 from plansurvive.features.coding_agents.network import Proxy
 from plansurvive.features.coding_agents.settings import homes_folder
 from plansurvive.plans.errors import ToolError
-from plansurvive.runtime.home_paths import home_path
+from plansurvive.runtime.home_paths import home_path, program
 from plansurvive.runtime.settings import Settings
 
 UNAVAILABLE = "AGENT_UNAVAILABLE"
@@ -112,12 +111,10 @@ def _sandbox(agent: CodingAgent, sandbox: Sandbox) -> Sandbox:
 
 
 def _found(name: str, command: str) -> str:
-    path = home_path(command)
-    found = str(path) if path.is_absolute() else shutil.which(command) if "/" not in command else None
-    if found is None or not os.access(found, os.X_OK):
-        where = "is not on the worker's PATH" if "/" not in command else "is not a program with an absolute path"
-        raise unavailable(name, f"`{command}` {where}; install it, or name its whole path in `command`")
-    return found
+    try:
+        return program(command)
+    except ValueError as error:
+        raise unavailable(name, str(error)) from None
 
 
 def _variables(name: str, agent: CodingAgent, environ: Mapping[str, str]) -> dict[str, str]:

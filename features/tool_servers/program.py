@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -29,7 +28,7 @@ from plansurvive.features.tool_servers.references import secret_of
 from plansurvive.features.tool_servers.tool_server import WORKSPACE, ToolServer
 from plansurvive.plans.errors import ToolError
 from plansurvive.plans.files.name_patterns import ProtectedNames
-from plansurvive.runtime.home_paths import home_path
+from plansurvive.runtime.home_paths import home_path, program
 
 DOWNLOADERS = frozenset(("npx", "uvx", "uv", "pipx", "bunx", "pnpm", "yarn", "deno"))
 """Programs that fetch the server when they start it."""
@@ -112,12 +111,10 @@ def _network(name: str, server: ToolServer, site: Site) -> Network:
 
 
 def _found(name: str, command: str) -> str:
-    path = home_path(command)
-    found = str(path) if path.is_absolute() else shutil.which(command) if "/" not in command else None
-    if found is None or not os.access(found, os.X_OK):
-        where = "is not on the worker's PATH" if "/" not in command else "is not a program with an absolute path"
-        raise unavailable(name, f"`{command}` {where}; install it, or name its whole path in `command`")
-    return found
+    try:
+        return program(command)
+    except ValueError as error:
+        raise unavailable(name, str(error)) from None
 
 
 def _value(name: str, reference: str, site: Site) -> str:
