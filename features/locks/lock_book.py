@@ -32,6 +32,11 @@ class LockBook(State):
     line: list[InLine] = Field(default_factory=list)
 
     @property
+    def awaits_end(self) -> bool:
+        """Whether plans wait for the holder to end."""
+        return len(self.line) > 1
+
+    @property
     def holder(self) -> LockRequest | None:
         """The plan that holds the lock."""
         return self.line[0].asked if self.line else None

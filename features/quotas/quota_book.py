@@ -64,6 +64,11 @@ class QuotaBook(State):
         return [each for each in self.line if each.held and not each.told]
 
     @property
+    def awaits_end(self) -> bool:
+        """Whether plans wait for those that have a place to end."""
+        return len(self.holders) < len(self.line)
+
+    @property
     def holders(self) -> list[QuotaRequest]:
         """The plans that have a place."""
         return [each.request for each in self.line if each.held]

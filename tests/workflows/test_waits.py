@@ -6,10 +6,7 @@ import ast
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent.parent
-ALONE = {
-    "features/limits/in_workflow.py", "features/locks/keeper.py", "features/notify/notifier.py",
-    "features/quotas/keeper.py", "workflows/waits.py",
-}  # fmt: skip
+ALONE = {"features/limits/in_workflow.py", "features/notify/notifier.py", "workflows/keeper.py", "workflows/waits.py"}
 """Workflows in which only one part waits for a time, so that none can come before it; and what the others use."""
 
 
