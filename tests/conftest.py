@@ -95,7 +95,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if config.getoption("nightly") or config.getoption("markexpr"):
         return
     takes_sample = config.getoption("sample")
-    in_turn = {*on_turn((item.path, item.nodeid) for item in items if item.get_closest_marker("in_turn"))}
+    in_turn = {*on_turn(item.nodeid for item in items if item.get_closest_marker("in_turn"))}
 
     def is_left(item: pytest.Item) -> bool:
         is_sampled = item.get_closest_marker("sampled") is not None or item.nodeid in in_turn

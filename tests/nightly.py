@@ -7,9 +7,10 @@ is with the tests of a file that are marked in_turn: every TURNSth of them runs 
 from __future__ import annotations
 
 import os
-from collections.abc import Hashable, Iterable, Iterator
+import zlib
+from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
-from typing import Any, TypeVar
+from typing import Any
 
 import pytest
 
@@ -17,16 +18,17 @@ TURN = int(os.environ.setdefault("SAMPLE_TURN", str(datetime.now(UTC).toordinal(
 """The number of the day; in the environment, so that all processes of a run have the same."""
 
 TURNS = 2
-Test = TypeVar("Test")
 
 
-def on_turn(tests: Iterable[tuple[Hashable, Test]], turn: int = TURN) -> Iterator[Test]:
-    """Of the tests of each file, given with it, those whose turn it is. Files with a single test take turns as well."""
-    files: dict[Hashable, list[Test]] = {}
-    for file, test in tests:
-        files.setdefault(file, []).append(test)
-    for number, found in enumerate(files.values()):
-        yield from found[(turn + number) % TURNS :: TURNS]
+def on_turn(ids: Iterable[str], turn: int = TURN) -> Iterator[str]:
+    """Of the tests of each file, by their ids, those whose turn it is, whatever else runs. Files with a single one take
+    turns as well.
+    """
+    files: dict[str, list[str]] = {}
+    for test in ids:
+        files.setdefault(test.partition("::")[0], []).append(test)
+    for file, found in files.items():
+        yield from found[(turn + zlib.crc32(file.encode())) % TURNS :: TURNS]
 
 
 def only_nightly(*values: Any) -> Any:

@@ -68,12 +68,13 @@ def test_every_parameter_has_its_turn_in_ci(size: int, in_ci: int) -> None:
 
 
 def test_tests_take_turns_within_their_file_and_so_do_files_with_one() -> None:
-    tests = [
-        (file, f"{file}{number}") for file, count in (("a", 5), ("b", 1), ("c", 1), ("d", 2)) for number in range(count)
-    ]
+    files = {f"tests/test_{number}.py": 1 + number % 5 for number in range(50)}
+    tests = [f"{file}::test_{number}[a::b]" for file, count in files.items() for number in range(count)]
     days = [[*on_turn(tests, turn)] for turn in range(20, 20 + TURNS)]
-    assert sorted(test for day in days for test in day) == sorted(test for _, test in tests)
-    assert all(4 <= len(day) <= 5 for day in days), days
+    assert sorted(test for day in days for test in day) == sorted(tests)
+    assert all(len(tests) * 0.35 < len(day) < len(tests) * 0.65 for day in days), [len(day) for day in days]
+    [file, *_] = files
+    assert [*on_turn(tests[:1], 20)] == [test for test in days[0] if test.startswith(f"{file}::")]
 
 
 def test_ci_runs_the_tests_once() -> None:
