@@ -15,6 +15,7 @@ from temporalio.client import Client, WorkflowUpdateFailedError
 from temporalio.exceptions import ApplicationError
 from temporalio.service import RPCError, RPCStatusCode
 
+from plansurvive.client.closed import closed
 from plansurvive.client.errors import NoWorker, PlanClosed
 from plansurvive.client.ids import plan_id, workflow_id
 from plansurvive.client.rpc import PATIENCE, RPC_TIMEOUT, SERVER_REFUSED, about, require_worker, unanswered
@@ -46,6 +47,8 @@ async def update(
     try:
         with about(plan):
             return await updates.send(client, workflow_id(plan), name, message, patience, why_not)
+    except PlanClosed as error:
+        raise await closed(client, plan, message) from error
     except WorkflowUpdateFailedError as error:
         raise _refusal(error.cause) from error
 

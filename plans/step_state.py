@@ -6,7 +6,7 @@ Only `plans.execution.schedule` sets a status; `plans.execution.approvals` recor
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import datetime
+from datetime import UTC, datetime
 from enum import StrEnum
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple
@@ -198,6 +198,14 @@ class Answer(Answered):
         """Who answered and when, as JSON data: what is known of how the name came in only if there is something."""
         known = {name for name in ("via", "verified") if getattr(self, name)}
         return self.model_dump(mode="json", include={"by", "time", "source"} | known)
+
+
+def by_whom(decided: Decision | Answered) -> str:
+    """Who decided or answered and when, as a sentence goes on: ` by ann on 2027-03-28 at 07:00 UTC`."""
+    who = decided.who if decided.by else ""
+    if decided.source == "timeout":
+        who = "its time limit"
+    return f"{f' by {who}' if who else ''} on {decided.time.astimezone(UTC):%Y-%m-%d at %H:%M} UTC"
 
 
 ASKING: Mapping[str | None, bool] = {"approval": False, "answer": True}

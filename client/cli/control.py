@@ -8,12 +8,13 @@ from typing import Annotated, Any
 import typer
 from temporalio.client import Client, WorkflowExecutionStatus
 
+from plansurvive.client.children.naming import located
 from plansurvive.client.cli.terminal import output, session
 from plansurvive.client.cli.terminal.asking import coloured, compared
 from plansurvive.client.cli.terminal.options import AsJson, By, Comment, Digest, Id, Step, Version, json_object
 from plansurvive.client.cli.terminal.session import Connected, author
+from plansurvive.client.closed import closed
 from plansurvive.client.decide.changed_call import with_args
-from plansurvive.client.errors import PlanClosed
 from plansurvive.client.ids import plan_id
 from plansurvive.client.rpc import describe
 from plansurvive.client.verbs import runs
@@ -100,9 +101,10 @@ async def _decide(here: Connected, plan: str, choice: Choice, *, approved: bool)
     """Show the call and send a decision about exactly this. Raises Refused where a person must look first."""
     client, known = here.client, await describe(here.client, plan)
     if known.status is not WorkflowExecutionStatus.RUNNING:
-        name = plan_id(plan)
-        text = f"plan '{name}' has ended: nothing is decided there any more; `plan resume {name}` asks again"
-        raise PlanClosed(f"{text}, see: plan summary {name}")
+        step_id = choice.step_id
+        if not is_pattern(step_id):
+            plan, step_id = await located(client, plan, step_id)
+        raise await closed(client, plan, {"stepId": step_id})
     if is_pattern(choice.step_id):
         return await _decide_all(client, plan, choice, approved=approved)
     asked = await runs.call(client, plan, choice.step_id)

@@ -6,7 +6,7 @@ An ended run cannot be written to, so the opposite direction (`resumedBy`) is co
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Any
@@ -19,6 +19,7 @@ from plansurvive.client.decisions import authored
 from plansurvive.client.errors import PlanExists, PlanNotFound
 from plansurvive.client.feature import read_run, rules_of_features
 from plansurvive.client.ids import plan_id, recorded_id, workflow_id
+from plansurvive.client.later_runs import MAX_RUNS, later_runs
 from plansurvive.client.rpc import RPC_TIMEOUT, about, ask, describe, memo_of
 from plansurvive.client.undone import undone_since
 from plansurvive.client.verbs.continuing import Continued, NextRun, id_in_features, next_of_features
@@ -32,9 +33,6 @@ from plansurvive.plans.execution.messages import Via
 from plansurvive.plans.execution.resume import base_id, rerun_from, rerun_only, run_id
 from plansurvive.plans.model import Value
 from plansurvive.plans.run import Run
-
-MAX_RUNS = 1_000
-"""Maximum runs of one plan."""
 
 
 class Links(Value):
@@ -147,7 +145,7 @@ async def would_run(
     if later and start_at is None and only is None:
         raise _resumed_already(plan, later[-1])
     base, now = base_id(plan_id(plan)), datetime.now(UTC)
-    new_id = run_id(base, len([name async for name, _ in _runs(client, base)]) + 2)
+    new_id = run_id(base, len([name async for name, _ in later_runs(client, base)]) + 2)
     run = caught_up(await undone_since(client, read_run(state)), rules_of_features(), now)
     if only is not None:
         new = rerun_only(run, only, new_id, now, "", changes)
@@ -168,7 +166,7 @@ async def links(client: Client, plan: str) -> Links:
     """The run that this one resumes, and the runs that resumed it. Needs no worker. Raises PlanNotFound."""
     memo = await memo_of(await describe(client, plan))
     name = plan_id(plan)
-    later = [each async for each, resumes in _runs(client, base_id(name)) if resumes == name]
+    later = [each async for each, resumes in later_runs(client, base_id(name)) if resumes == name]
     of, step_id = recorded_id(memo.get("planId")), recorded_id(memo.get("stepId"))
     if of and step_id:
         later += await _later_children(client, name, of, step_id)
@@ -191,7 +189,7 @@ async def _new_run(client: Client, plan: str, make: Callable[[Run, str, datetime
     state = await ask(client, plan, "state")
     begin = next_of_features(state, how) or await _next_of_plan(client, state, make, how)
     base = base_id(plan_id(plan))
-    taken = [name async for name, _ in _runs(client, base)]
+    taken = [name async for name, _ in later_runs(client, base)]
     for number in range(len(taken) + 2, MAX_RUNS):
         try:
             return await begin(client, run_id(base, number), datetime.now(UTC), description.task_queue)
@@ -226,14 +224,3 @@ async def _ended(client: Client, plan: str) -> WorkflowExecutionDescription:
         )
         raise Refused(text, "NOT_ENDED")
     return description
-
-
-async def _runs(client: Client, base: str) -> AsyncIterator[tuple[str, Any]]:
-    """The later runs of a plan in order, each with the id of the run it resumes."""
-    for number in range(2, MAX_RUNS):
-        name = run_id(base, number)
-        try:
-            memo = await memo_of(await describe(client, name))
-        except PlanNotFound:
-            return
-        yield name, memo.get("resumes")

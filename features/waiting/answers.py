@@ -23,7 +23,7 @@ from plansurvive.plans.log import LogKind
 from plansurvive.plans.model import Step
 from plansurvive.plans.run import DONE, Run, Status
 from plansurvive.plans.run.people import is_verified
-from plansurvive.plans.step_state import Answer
+from plansurvive.plans.step_state import Answer, by_whom
 
 ANSWER_TIMEOUT = "ANSWER_TIMEOUT"
 _SHOWN = 200
@@ -41,7 +41,7 @@ def check(schedule: ReadinessIndex, message: AnswerQuestion) -> None:
         raise Refused(f"step '{name}' asks no question{way}", "NOT_A_QUESTION")
     earlier = run.steps[name].answer
     if earlier is not None and not (earlier.used and state.status not in DONE):  # else it was asked again
-        raise Refused(f"step '{name}' was already answered{_who(earlier)}", "ALREADY_DECIDED")
+        raise Refused(f"step '{name}' was already answered{by_whom(earlier)}", "ALREADY_DECIDED")
     if state.permanently_blocked or state.status in DONE:
         status = "permanently blocked" if state.status is Status.BLOCKED else f"already {state.status}"
         raise Refused(f"step '{name}' is {status} and no longer asks", "TOO_LATE")

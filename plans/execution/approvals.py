@@ -30,6 +30,7 @@ from plansurvive.plans.run.people import is_verified, who_of
 from plansurvive.plans.run.step_call import StepCall, carries, digest_of, upcoming
 from plansurvive.plans.run.undone import is_of_edited
 from plansurvive.plans.signature import signer_of
+from plansurvive.plans.step_state import by_whom
 
 Source = Literal["signal", "update", "timeout"]
 """How a decision came in."""
@@ -153,8 +154,10 @@ def check(
     if message.override:
         _check_override(step, message)
     if earlier is not None:
-        what = f"{'approved' if earlier.approved else 'denied'}{f' by {earlier.who}' if earlier.by else ''}"
-        raise Refused(f"step '{step.id}' was already {what}", "ALREADY_DECIDED")
+        what = f"{'approved' if earlier.approved else 'denied'}{by_whom(earlier)}"
+        is_used = state.permanently_blocked or state.status in DONE | {Status.RUNNING} or earlier.source == "timeout"
+        way = "" if is_used else f"; `plan withdraw {run.plan.id} {step.id}` takes it back"
+        raise Refused(f"step '{step.id}' was already {what}{way}", "ALREADY_DECIDED")
     too_late = DONE if state.awaiting and message.args is None else DONE | {Status.RUNNING}
     if state.permanently_blocked or state.status in too_late:
         status = "permanently blocked" if state.status is Status.BLOCKED else f"already {state.status}"

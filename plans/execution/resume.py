@@ -55,7 +55,7 @@ def run_id(base: str, number: int) -> str:
 
 def resumed(run: Run, new_id: str, now: datetime, by: str = "", changes: Sequence[Replacement] = ()) -> Run:
     """A run of the steps that are not done; their agents continue. Raises Refused, also if all steps are done."""
-    again = _not_done(run)
+    again = not_done(run)
     if not again.names:
         raise Refused(
             "every step is done; there is nothing to resume. Use `plan rerun` to run steps again", "NOTHING_TO_DO"
@@ -65,7 +65,7 @@ def resumed(run: Run, new_id: str, now: datetime, by: str = "", changes: Sequenc
 
 def continued(run: Run, new_id: str, now: datetime, by: str = "", changes: Sequence[Replacement] = ()) -> Run:
     """As `resumed`, also if all steps are done: of a child plan whose parent was stopped before it learned that."""
-    again = _not_done(run)
+    again = not_done(run)
     sentence = _sentence(f"resumes plan '{run.plan.id}'", run, again, by)
     new = _next(run, changed(run, as_it_stands(run), changes, again), again, new_id, sentence, now)
     new.agents = {name: agent for name, agent in run.agents.items() if name in again.names}
@@ -82,7 +82,7 @@ def rerun_from(
     """A run of a step, all its dependents, and the steps that are not done. Raises Refused."""
     _require(run, step_id)
     relisted = bool(changes) and all(each.step_id == step_id and each.path.startswith("forEach") for each in changes)
-    again = joined(following(run, [step_id], relisted), _not_done(run))
+    again = joined(following(run, [step_id], relisted), not_done(run))
     plan = changed(run, as_it_stands(run), changes, again)
     sentence = _sentence(f"reruns plan '{run.plan.id}' from '{step_id}'", run, again, by)
     return _next(run, plan, again, new_id, sentence, now)
@@ -96,8 +96,8 @@ def rerun_only(
     if run.outline.nodes[step_id].parent is not None:
         text = f"'{step_id}' is inside a block or loop; rerun it with --from {step_id}"
         raise Refused(text, "NOT_DONE")
-    not_done = _open(run).names
-    lacking = [name for name in dependencies(step) if name in not_done]
+    open_steps = _open(run).names
+    lacking = [name for name in dependencies(step) if name in open_steps]
     if lacking:
         text = f"step '{step_id}' needs '{lacking[0]}', which is not done; rerun with --from {lacking[0]}"
         raise Refused(text, "NOT_DONE")
@@ -105,7 +105,7 @@ def rerun_only(
     sentence = _sentence(f"reruns only '{step_id}' of plan '{run.plan.id}'", run, Again({step_id}, set()), by)
     new = _next(run, plan, Again({step_id}, set()), new_id, sentence, now)
     for other in run.plan.steps:
-        if (name := other.id) != step_id and name in not_done:
+        if (name := other.id) != step_id and name in open_steps:
             why = f"this run reruns only '{step_id}'"
             left = left_out(why, Result(ok=False, error=why, code=LEFT_OUT, timestamp=now))
             before = begun_again(run, other)
@@ -114,7 +114,7 @@ def rerun_only(
     return new
 
 
-def _not_done(run: Run) -> Again:
+def not_done(run: Run) -> Again:
     """What runs again: what `_open` has, and what used the value of a loop of which an item is decided anew.
 
     Within `tolerate` a denied item did not keep the steps behind its loop from running, with null in its place. A step

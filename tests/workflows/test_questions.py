@@ -68,7 +68,8 @@ async def test_the_first_answer_counts_even_before_there_is_a_worker_and_a_secon
         await plan.signal("answer", {"stepId": "other", "value": "text"})
         view = await plan.ended()
     assert step(view, "ask")["result"]["value"] == "blue"
-    assert refusals(view) == ["REFUSED:ALREADY_DECIDED answer: step 'ask' was already answered by ann"]
+    [refused] = refusals(view)
+    assert refused.startswith("REFUSED:ALREADY_DECIDED answer: step 'ask' was already answered by ann on ")
 
 
 @pytest.mark.crosses_runs

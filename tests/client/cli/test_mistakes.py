@@ -702,9 +702,11 @@ async def test_a_mistake_about_a_plan_that_runs(environ: Environ, worker: Worker
     assert (await plan(environ, "deny", name, "gate")).code == 0
     assert (await plan(environ, "watch", name)).code == 1
     ended = await plan(environ, "approve", name, "gate")
-    assert ended.err.startswith(
-        f"PLAN_CLOSED: plan '{name}' has ended: nothing is decided there any more; `plan resume"
-    )
+    assert f"PLAN_CLOSED: plan '{name}' has ended (partial) and accepts no more messages; step 'gate' was" in ended.err
+    assert "denied by root on " in ended.err
+    assert f"`plan resume {name}` runs what is not done, and asks there again if it must" in ended.err
+    edited = await plan(environ, "edit", name, "--set", "gate.args.command=false")
+    assert f"has ended (partial) and accepts no more messages; `plan resume {name} --set" in edited.err
     assert "digest" not in ended.err
 
 

@@ -93,7 +93,10 @@ def test_a_second_decision_is_refused_and_named(first: bool, word: str) -> None:
     decide(run, approve(approved=first, by="ann"), NOW, "update")
     refusal = refused(run, approve(approved=not first, by="bob"))
     assert refusal.code == "ALREADY_DECIDED"
-    assert refusal.message == f"step 'a' was already {word} by ann"
+    said = f"step 'a' was already {word} by ann on {NOW:%Y-%m-%d at %H:%M} UTC"
+    assert refusal.message == f"{said}; `plan withdraw p a` takes it back"
+    run.steps["a"].status = Status.RUNNING
+    assert refused(run, approve(approved=first)).message == said
 
 
 def test_a_decision_on_a_step_the_plan_has_not_is_refused() -> None:
