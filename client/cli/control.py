@@ -23,7 +23,7 @@ from plansurvive.plans.errors import PlanError, Refused
 from plansurvive.plans.flow.ids import is_pattern
 from plansurvive.plans.text.safe_text import line
 from plansurvive.plans.views.models.card import Card
-from plansurvive.plans.views.steps.call_text import args_rows, call_rows
+from plansurvive.plans.views.steps.call_text import call_rows
 
 Args = Annotated[
     str | None, typer.Option("--args", metavar="JSON", help="Run the step with these arguments, a JSON object.")
@@ -109,13 +109,14 @@ async def _decide(here: Connected, plan: str, choice: Choice, *, approved: bool)
         return await _decide_all(client, plan, choice, approved=approved)
     asked = await runs.call(client, plan, choice.step_id)
     if asked is not None:
-        output.remark(coloured(await compared(here, asked, known.task_queue)))
+        others = with_args(asked, choice.args) if choice.args is not None and asked.takes_args else None
+        # Of two calls, only the one that will run is compared with the file: the other is not approved.
+        output.remark(coloured(asked if others else await compared(here, asked, known.task_queue)))
         if choice.remember and asked.always:
             output.say("\n".join(output.wrapped("Approved with it:", line(asked.always))))
-        if choice.args is not None and asked.takes_args:
-            warned = [f"! {warning}" for warning in with_args(asked, choice.args).warnings]
-            rows = output.fitted([*warned, *args_rows(choice.args)])
-            output.say("\n".join(["With these arguments instead:", *rows]))
+        if others is not None:
+            output.say("With these arguments instead:")
+            output.remark(coloured(await compared(here, others, known.task_queue), why=False))
     if asked is not None and choice.digest is None:
         if approved and asked.changed and choice.version is None:
             text = "has changed since it was first asked, or since the plan was started; this is what it would do now"

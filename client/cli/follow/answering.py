@@ -15,6 +15,7 @@ from rich.console import Console
 from rich.text import Text
 from temporalio.client import Client
 
+from plansurvive.client.cli.terminal.asking import coloured
 from plansurvive.client.cli.terminal.output import fitted
 from plansurvive.client.decide.changed_call import is_same, with_args
 from plansurvive.client.forms.editor import let_edit
@@ -40,6 +41,8 @@ class Asked(NamedTuple):
     plan: str
     who: str
     item: Card
+    compare: Callable[[Card], Awaitable[Card]]
+    """Adds what a call would change in a file as it is now."""
 
 
 Decide = Callable[[Asked, Console, ReadLine], Awaitable[str]]
@@ -74,8 +77,7 @@ async def edited(asked: Asked, console: Console, read_line: ReadLine) -> str:
     if is_same(asked.item, args):
         return "The arguments are as before; nothing was decided."
     _head(console, "Approve ", asked.item, "with these arguments instead:")
-    for row in fitted(call_rows(with_args(asked.item, args), why=False)):
-        console.print(Text(row), soft_wrap=True)
+    console.print(coloured(await asked.compare(with_args(asked.item, args)), why=False), soft_wrap=True)
     console.print(Text("Approve exactly this? y: yes, anything else: no decision ", style="bold"), end="")
     if ((await read_line()) or "").strip().lower() not in ("y", "yes"):
         return "Nothing was decided."

@@ -12,6 +12,7 @@ import time
 from collections.abc import Coroutine, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any
 
 from rich.console import Console, Group, RenderableType
@@ -237,7 +238,8 @@ class Screen:
         keyboard.stop()
         board.stop()
         try:
-            said = await decide(Asked(self._client, self._plan, self._who, item), self._console, keyboard.line)
+            asked = Asked(self._client, self._plan, self._who, item, partial(compared, self._here, queue=self._queue))
+            said = await decide(asked, self._console, keyboard.line)
         except PlanError as error:
             said = error.message
         finally:

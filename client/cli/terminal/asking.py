@@ -43,8 +43,8 @@ def ways(plan: str, item: Card) -> list[str]:
     return [*rows, *wrapped(f"  always: {one} --remember:", line(item.always))] if item.always else rows
 
 
-def coloured(card: Card, indent: str = "") -> Text:
-    """A card as a text for a terminal: as it is wide, warnings and lines of a diff in their colour."""
-    rows = fitted(call_rows(card), len(indent))
+def coloured(card: Card, indent: str = "", *, why: bool = True) -> Text:
+    """A card as a text for a terminal: as it is wide, warnings and lines of a diff in their colour. `why`: who asks."""
+    rows = fitted(call_rows(card, why=why), len(indent))
     parts = zip(rows, styles(rows, card), strict=True)
     return Text("\n").join(Text(indent + row, style) for row, style in parts)

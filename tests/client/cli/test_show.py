@@ -149,3 +149,17 @@ async def test_a_skip_that_blocks_a_step_is_warned_about(environ: Environ, worke
         "Warning: 'use' uses the value of 'say', which is skipped: permanently blocked unless changed",
     )
     assert (await plan(environ, "watch", name)).code == 1
+
+
+async def test_of_a_call_with_other_arguments_the_file_is_compared_that_these_name(
+    environ: Environ, worker: Worker, tmp_path: Path
+) -> None:
+    for name in ("c.log", "d.log"):
+        (tmp_path / name).write_text(f"content of {name}\n")
+    remove = {"id": "remove", "tool": "delete_file", "args": {"path": "c.log"}}
+    name = await asked(environ, tmp_path, remove, workspace=str(tmp_path))
+    approved = await plan(environ, "approve", name, "remove", "--args", '{"path": "d.log"}')
+    before, _, instead = approved.err.partition("With these arguments instead:")
+    assert "file now" not in before
+    for row in ("path         │ d.log", "file now     │ 'd.log' would be deleted", "change diff  │ -content of d.log"):
+        assert row in instead

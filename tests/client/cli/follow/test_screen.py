@@ -136,6 +136,7 @@ async def test_a_denial_takes_a_comment_and_an_approval_other_arguments(
         await until(lambda: "Approve say?" in screen.text, "the first question")
         assert "[a]lways: every call of write_file in " in " ".join(screen.text.split())
         await screen.press_until("e", "Approve exactly this?")
+        assert "file now" in screen.text.rpartition("with these arguments instead:")[2]
         screen.press("y\n")
         await until(lambda: "Approve remove?" in screen.text, "the next question")
         await screen.press_until("c", "Why?")
