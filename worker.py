@@ -43,6 +43,7 @@ from plansurvive.runtime.presence import Presence
 from plansurvive.runtime.service.stop_signals import stop_on_signals, stop_with_parent
 from plansurvive.runtime.service.worker_arguments import parser
 from plansurvive.runtime.settings import Settings
+from plansurvive.runtime.start_files import StartFiles
 from plansurvive.runtime.task_queues import WORKER, Neighbours
 from plansurvive.runtime.versions.version import deployment_of
 from plansurvive.runtime.worker_pool import Processes
@@ -135,6 +136,7 @@ async def serve(
     async with AsyncExitStack() as workers:
         for each in process:
             await workers.enter_async_context(each.running(connection.client, indexed))
+        files = StartFiles(settings) if child in (None, FIRST) else None
         features = features_of_worker(connection.client, settings, fault)
         # Entered before the workers: it ends after them.
         await workers.enter_async_context(features.running(tools, _say, first=child in (None, FIRST)))
@@ -143,7 +145,7 @@ async def serve(
             for each in process:
                 each.made(worker)
             await workers.enter_async_context(worker)
-        looks = Presence(settings.state_dir, connection.client, patience, _say)
+        looks = Presence(settings.state_dir, connection.client, patience, _say, files)
         presence = asyncio.create_task(looks.keep(running, stopped))
         offer = [*tools, *(name for more in features.tools for name in more.specs)]
         _say(_greeting(connection, settings, offer, child))

@@ -26,12 +26,13 @@ from plansurvive.activities.workspace.effect_log import EFFECTS, EffectLog
 from plansurvive.client import apps
 from plansurvive.client.local_tools import known_tools
 from plansurvive.plans.errors import PlanError, ToolError
-from plansurvive.runtime import background_worker, search_attributes, temporal_binary
+from plansurvive.runtime import background_worker, search_attributes, temporal_binary, up
 from plansurvive.runtime.connect import Connection, Origin, find
 from plansurvive.runtime.errors import NotConnected
 from plansurvive.runtime.server import SEARCH_ATTRIBUTES
 from plansurvive.runtime.settings import Settings
 from plansurvive.runtime.sides import sides
+from plansurvive.runtime.start_files import sentence
 from plansurvive.runtime.task_queues import listeners
 from plansurvive.runtime.weaknesses import Weakness, of_user_namespaces, weaknesses
 
@@ -265,6 +266,8 @@ async def _indexed(connection: Connection) -> Finding:
 
 async def _worker(settings: Settings, connection: Connection) -> Finding:
     present = await listeners(connection.client, settings.task_queue)
+    if present and (changed := up.changed_since(settings)):
+        return _warning("worker", sentence(changed))
     if present:
         return _good("worker", f"{len(present)} polling queue '{settings.task_queue}': {', '.join(present)}")
     starts = settings.auto_worker and connection.is_on_this_machine

@@ -31,6 +31,7 @@ from plansurvive.runtime.errors import WorkerFailed
 from plansurvive.runtime.feature import variables_of_worker
 from plansurvive.runtime.presence import AWAY_SECONDS
 from plansurvive.runtime.settings import Settings
+from plansurvive.runtime.start_files import marks
 from plansurvive.runtime.task_queues import WORKER, listeners
 
 START_SECONDS = 180.0
@@ -122,7 +123,8 @@ def _fingerprint(environ: dict[str, str], settings: Settings, connection: Connec
     """What determines a worker's behaviour. Not the address of the embedded server, which a worker follows."""
     follows = {"TEMPORAL_ADDRESS"} if connection.origin is Origin.EMBEDDED else set()
     given = sorted((name, text) for name, text in environ.items() if name not in follows)
-    return _digest([*(f"{name}={text}" for name, text in given), code_version(settings)])
+    read = [f"{path}:{mark}" for path, mark in marks(settings).items()]
+    return _digest([*(f"{name}={text}" for name, text in given), code_version(settings), *read])
 
 
 def _will_do(present: BackgroundWorker, fingerprint: str, settings: Settings, as_set: bool) -> bool:

@@ -23,6 +23,7 @@ from temporalio.service import RPCError
 from temporalio.worker import Worker
 
 from plansurvive.runtime.connection import LOST, Following
+from plansurvive.runtime.start_files import StartFiles, sentence
 
 AWAY_SECONDS = 3_600.0
 """How long a background worker waits for its server."""
@@ -37,11 +38,19 @@ ENDING_SECONDS = 10.0
 class Presence:
     """Looks for one worker process. `patience`: seconds its server may be away; None: it ends only when it is stopped.
 
-    `say` gets the sentences for its log.
+    `say` gets the sentences for its log. `files`: whose changes it says.
     """
 
-    def __init__(self, directory: Path, client: Client, patience: float | None, say: Callable[[str], None]) -> None:
+    def __init__(
+        self,
+        directory: Path,
+        client: Client,
+        patience: float | None,
+        say: Callable[[str], None],
+        files: StartFiles | None = None,
+    ) -> None:
         self._directory, self._client, self._patience, self._print = directory, client, patience, say
+        self._files = files
         self._own, self._missing = _identity(directory), 0
         self._unasked = self._away = 0.0
         self._connection = client.service_client.worker_service_client
@@ -66,6 +75,8 @@ class Presence:
             began = time.monotonic()
             await asyncio.sleep(EVERY)
             await self._follow(workers)
+            if self._files is not None and (changed := self._files.changed()):
+                self._say(f"{sentence(changed)}.")
             why = self._directory_is_gone() or await self._server_is_away(min(time.monotonic() - began, 2 * EVERY))
             if why and self._patience is not None:
                 return why

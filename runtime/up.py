@@ -17,6 +17,7 @@ from plansurvive.runtime import server as embedded
 from plansurvive.runtime.background_worker import code_version, stop_workers, worker_command, worker_environ
 from plansurvive.runtime.connect import Connection, Origin, reach
 from plansurvive.runtime.settings import Settings
+from plansurvive.runtime.start_files import marks
 from plansurvive.runtime.worker_pool import Processes
 
 LOOK_SECONDS = 1.0
@@ -39,6 +40,14 @@ class Up(daemon.Process):
 def recorded(settings: Settings) -> Up | None:
     """The `plan up` of this state directory, if one is running."""
     return Up.read(_record(settings))
+
+
+def changed_since(settings: Settings) -> list[str]:
+    """The files that the running `plan up` read at its start, and that have changed since; none if none runs."""
+    if recorded(settings) is None:
+        return []
+    began = _record(settings).stat().st_mtime_ns
+    return [path for path, mark in marks(settings).items() if mark[0] > began]
 
 
 async def run(

@@ -6,4 +6,5 @@ process is started.
 """
 
 REACHES_OUT = True
+READS = {"agents.toml": "PLANS_AGENTS"}
 COMMANDS: dict[str, tuple[str, str]] = {}

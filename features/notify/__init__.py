@@ -1,5 +1,6 @@
 """Messages to people about plans: what waits for them, and how plans end. docs/notifications.md."""
 
 REACHES_OUT = True
+READS = {"notify.toml": "PLANS_NOTIFY"}
 ACTIVITIES = ("notify", "tell")
 COMMANDS = {"notify": ("commands:app", "List the targets of notifications, and test one.")}

@@ -54,6 +54,19 @@ async def test_a_killed_one_is_replaced_and_not_taken_for_alive(settings: Settin
 
 
 @pytest.mark.slow
+@pytest.mark.sampled
+async def test_it_is_replaced_once_a_file_has_changed_that_it_read_at_its_start(
+    settings: Settings, connection: Connection
+) -> None:
+    first = await ensure_worker(settings, connection)
+    (settings.state_dir / "agents.toml").write_text('[agents.a]\ncommand = ["true"]\napprove = "never"\n')
+    second = await ensure_worker(settings, connection)
+    assert first is not None
+    assert second is not None
+    assert second.pid != first.pid
+
+
+@pytest.mark.slow
 async def test_who_only_looks_or_decides_takes_the_worker_that_is_there_whatever_its_settings(
     settings: Settings, connection: Connection
 ) -> None:

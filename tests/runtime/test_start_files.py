@@ -1,0 +1,35 @@
+"""The files that a worker reads at its start: a change is seen once, and replaces the worker in the background."""
+
+from __future__ import annotations
+
+import pytest
+
+from plansurvive.runtime import up
+from plansurvive.runtime.settings import Settings
+from plansurvive.runtime.start_files import StartFiles, sentence, start_files
+
+pytestmark = pytest.mark.uses("coding_agents", "limits", "notify", "quotas", "secrets", "tool_servers")
+NAMES = ["agents.toml", "limits.toml", "mcp.toml", "notify.toml", "quotas.toml", "secrets.toml"]
+
+
+def test_they_are_those_that_features_name(settings: Settings) -> None:
+    assert sorted(path.name for path in start_files(settings)) == NAMES
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_change_is_seen_once(settings: Settings, name: str) -> None:
+    files, path = StartFiles(settings), settings.state_dir / name
+    assert files.changed() == []
+    path.write_text("# new")
+    assert files.changed() == [str(path)]
+    assert files.changed() == []
+    path.write_text("# newer")
+    assert files.changed() == [str(path)]
+    path.unlink()
+    assert files.changed() == [str(path)]
+    assert sentence([str(path)]).startswith(f"{path} has changed since the worker started; it holds once")
+
+
+def test_no_running_plan_up_has_read_anything(settings: Settings) -> None:
+    (settings.state_dir / "agents.toml").write_text("# new")
+    assert up.changed_since(settings) == []
