@@ -43,12 +43,9 @@ def test_every_view_of_an_agents_step_has_its_tasks_and_what_it_asks() -> None:
         assert [(each.get("tasks"), each.get("agentAsks")) for each in views] == [(tasks, asks), (None, None)]
     alone = inside_page(run, InsideAsked(step_id="research"), brief_step)["step"]
     assert (alone["tasks"], alone["agentAsks"]) == (tasks, asks)
-    assert text(run, detailed=True).split("\n")[-8:-1] == [
+    assert text(run, detailed=True).split("\n")[-5:-1] == [
         "      [✓] Find it",
         "      [>] Write it",
-        "      Notes: -",
-        "      Tools: -",
-        "      Files: -",
         "      Agent: plan show agent-p-research",
         "      Asks: plan approve p research/call_2   or: plan deny p research/call_2 --comment WHY",
     ]
