@@ -25,9 +25,12 @@ def known_tools(settings: Settings) -> dict[str, ToolSpec]:
     """
     from plansurvive.activities.tools.registry import (
         load_tools,  # lazily: imports all tools, which most commands do not need
+        with_receivers,
     )
 
-    own = {name: tool.spec for name, tool in sorted(load_tools(settings.tools).items())}
+    # A worker of this machine has these settings, and asks, and refuses, by them.
+    loaded = with_receivers(load_tools(settings.tools), settings.http_allow)
+    own = {name: tool.spec for name, tool in sorted(loaded.items())}
     found = own | {name: spec for name, spec in sorted(specs_of(settings).items()) if name not in own}
     for described in (side.described(settings) for side in sides("tool_specs")):
         found = {name: described(spec) for name, spec in found.items()}

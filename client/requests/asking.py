@@ -40,6 +40,7 @@ def asking_of(run: Run, tools: Mapping[str, ToolSpec], settings: Settings) -> li
         names=ProtectedNames(settings.protected),
         strict=run.facts.strict_approvals,
         language=language(),
+        is_begun=True,
     )
     plan = as_it_stands(run)
     steps = [_as_it_counts(run, step, step.id) for step in plan.steps]

@@ -15,6 +15,7 @@ from pydantic import Field
 
 from plansurvive.plans.change_log import logged
 from plansurvive.plans.definition.dependencies import dependencies
+from plansurvive.plans.definition.scopes import walk
 from plansurvive.plans.editing.apply_edits import Revised
 from plansurvive.plans.editing.draft import has_begun
 from plansurvive.plans.editing.inner_edits import effect_of, siblings
@@ -25,6 +26,7 @@ from plansurvive.plans.log import LogKind
 from plansurvive.plans.model import Plan, Step, Value
 from plansurvive.plans.model.step_fields import On, names
 from plansurvive.plans.run import Run
+from plansurvive.plans.run.undone import is_of_edited
 from plansurvive.plans.step_state import named
 
 _DECIDED = names(Step, On.APPROVAL)
@@ -83,7 +85,7 @@ def put_into_effect(schedule: Schedule, revised: Revised, now: datetime) -> None
 
 
 def warnings_of(run: Run, revised: Revised) -> list[str]:
-    """What edits put into effect lead to that their author may not expect: steps that a skip blocks permanently."""
+    """What edits put into effect lead to that their author may not expect: what a skip blocks, a void waiver."""
     found = []
     for name in revised.skipped:
         local, beside = run.outline.inner_name(name), siblings(run, name)
@@ -92,6 +94,10 @@ def warnings_of(run: Run, revised: Revised) -> list[str]:
             named = ", ".join(f"'{user}'" for user in users[:5]) + (f" and {len(users) - 5} more" if users[5:] else "")
             verb = "uses" if len(users) == 1 else "use"
             found.append(f"{named} {verb} the value of '{name}', which is skipped: permanently blocked unless changed")
+    steps = dict(walk(revised.plan))
+    waiving = [name for name in sorted(revised.changed & steps.keys()) if steps[name].requires_approval is False]
+    what = "`requiresApproval: false` does not count in an edit"
+    found += [f"{what}: '{name}' asks if its tool needs approval" for name in waiving if is_of_edited(run, name)]
     return found
 
 

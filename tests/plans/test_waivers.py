@@ -22,7 +22,7 @@ from plansurvive.plans.execution import approvals
 from plansurvive.plans.execution.messages import Decide
 from plansurvive.plans.execution.next_action import Ask, Call, Skip, after_timeout, next_action
 from plansurvive.plans.execution.resume import rerun_from, rerun_only, resumed
-from plansurvive.plans.execution.revision import put_into_effect
+from plansurvive.plans.execution.revision import put_into_effect, warnings_of
 from plansurvive.plans.execution.schedule import Schedule
 from plansurvive.plans.llm.answers import Recovery, parse_plan_answer, parse_recovery
 from plansurvive.plans.model import Step
@@ -124,6 +124,15 @@ def edited_waiver(strict: bool) -> Schedule:
     edit(schedule, put("requiresApproval", False))
     assert any("waives nothing" in entry.text for entry in schedule.run.log)
     return schedule
+
+
+def test_a_person_who_waives_an_approval_by_an_edit_learns_at_once_that_it_does_not_count() -> None:
+    schedule, said = started(False, DELETE), list[list[str]]()
+    for change in (put("requiresApproval", False), put("title", "T", name=None)):
+        revised = revise(schedule.run, Edits.model_validate({"edits": [change]}), NOW)
+        put_into_effect(schedule, revised, NOW)
+        said.append(warnings_of(schedule.run, revised))
+    assert said == [["`requiresApproval: false` does not count in an edit: 'g' asks if its tool needs approval"], []]
 
 
 def moved_waiver(strict: bool) -> Schedule:

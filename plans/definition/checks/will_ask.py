@@ -59,6 +59,8 @@ class Ground:
     signed: bool = False
     """Decisions are signed: that about a step says nothing of its undo."""
     language: Language = PLAIN
+    is_begun: bool = False
+    """It is about a plan that was sent already: what an edit adds waives nothing."""
 
 
 def will_ask(plan: Plan, ground: Ground, *, approve_all: bool = False) -> list[Asking]:
@@ -94,7 +96,11 @@ def _why(plan: Plan, node: _Node, ground: Ground, uses: _Uses, waived: bool) -> 
     if step.requires_approval is True:
         return "REQUIRED", "the plan says `requiresApproval: true`", True
     if spec.asks_by_default(step.args, bool(spec.sends) and (ground.strict or _carries(node, spec))):
-        way = f"{ground.rule} waives nothing" if ground.strict else "`requiresApproval: false` waives it"
+        way = "`requiresApproval: false` waives it"
+        if ground.is_begun:
+            way = "`requiresApproval: false` in an edit does not waive it"
+        if ground.strict:
+            way = f"{ground.rule} waives nothing"
         how = "with these arguments" if spec.approval_exempt else "by default"
         return "TOOL", f"{step.tool} needs approval {how}; {way}", True
     if step.tool in _WRITES:

@@ -224,3 +224,13 @@ async def test_steps_that_race_on_a_file_are_a_warning_with_its_line_and_not_an_
     mended = [steps[0], {**steps[1], "dependsOn": ["c"]}]
     ended = await plan(offline, "check", written(tmp_path / "mended.json", {"title": "No race", "steps": mended}))
     assert (ended.code, ended.err) == (0, "")
+
+
+async def test_an_address_that_this_process_opens_is_no_warning(offline: dict[str, str], tmp_path: Path) -> None:
+    file = tmp_path / "plan.yaml"
+    file.write_text("steps: [{id: get, tool: http_request, args: {method: GET, url: 'http://127.0.0.1:18765/x'}}]\n")
+    control = await plan(offline, "check", str(file))
+    assert "ADDRESS_REFUSED" in control.out + control.err
+    ended = await plan(offline | {"PLANS_HTTP_ALLOW": "127.0.0.1:18765"}, "check", str(file))
+    assert "ADDRESS_REFUSED" not in ended.out + ended.err
+    assert ended.code == 0

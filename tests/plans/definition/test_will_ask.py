@@ -40,13 +40,14 @@ def asking(
     steps: Sequence[dict[str, Any]], there: Sequence[str] = (), strict: bool = False, **plan: Any
 ) -> list[Asking]:
     """The forecast of a plan in a workspace in which these files exist."""
-    yes = plan.pop("approve_all", False)
+    yes, begun = plan.pop("approve_all", False), plan.pop("is_begun", False)
     found = Plan.model_validate(
         {"steps": [{**step, "dependsOn": list(step.get("dependsOn", ()))} for step in steps], **plan}
     )
     ground = Ground(
-        TOOLS, lambda path: path in there, lambda text: list(written_by_shell(text)), strict=strict, language=LANGUAGE
-    )
+        TOOLS, lambda path: path in there, lambda text: list(written_by_shell(text)), strict=strict, language=LANGUAGE,
+        is_begun=begun,
+    )  # fmt: skip
     return will_ask(found, ground, approve_all=yes)
 
 
@@ -62,6 +63,8 @@ def test_a_step_asks_if_the_plan_or_its_tool_says_so() -> None:
     assert codes(found) == {"d": ("TOOL", True), "r": ("REQUIRED", True)}
     assert "delete_file needs approval by default" in found[0].reason
     assert "`requiresApproval: false` waives it" in found[0].reason
+    [sent] = asking([delete], is_begun=True)
+    assert "`requiresApproval: false` in an edit does not waive it" in sent.reason
 
 
 def test_the_undo_of_a_plan_that_rolls_back_is_listed_unless_it_is_waived() -> None:
