@@ -242,7 +242,7 @@ def test_a_loop_tells_of_the_item_tried_most_often_and_never_takes_its_percent_f
     view = BriefView.read({"status": "running", "steps": [step]})
     stands = live_row(joined(view, found).steps[0], NOW)
     assert (stands.share, stands.attempt, stands.error) == (None, "", "")
-    assert stands.text.endswith("2 running  [b]: attempt 2 of 3: half")
+    assert stands.text.endswith("2 running · [b]: attempt 2 of 3: half")
 
 
 def test_of_an_agents_calls_the_one_tried_most_often_is_shown_with_its_tool() -> None:
