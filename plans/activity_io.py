@@ -283,6 +283,11 @@ class Facts(Parted, Value):
         default=False, description="Our custom search attributes are registered on the server."
     )
     keeps_summaries: bool = Field(default=False, description="The worker writes SUMMARY.md files.")
+    places: bool = Field(
+        default=False,
+        description="An item that has awaited somebody waits for a place in its loop again. Not so in plans that a"
+        " worker of 1.0.0 checked.",
+    )
     own_files: bool = Field(default=False, description="Its workers have a workspace each; a plan stays with a host.")
 
 

@@ -217,6 +217,7 @@ class StepState(Parted, State):
 
     status: Status = Status.PENDING
     awaiting: Literal["approval", "answer", "event", "recovery"] | None = None
+    queued: bool = Field(default=False, description="Ready, and waits for a place in a loop with `maxParallel`.")
     permanently_blocked: bool = Field(
         default=False, alias="never", description="It can never start; of a skipped step: its dependents cannot."
     )

@@ -167,7 +167,7 @@ class Execution:
         await self.in_steps.cancel()
         self.cancel_running()
         self.proceed()
-        if self.schedule.ready:  # a `finally`
+        if self.schedule.ready or self.schedule.queued:  # a `finally`
             self.turn()
         while self._handles or not self.schedule.idle:
             await workflow.wait_condition(lambda: self.has_news)
@@ -265,7 +265,7 @@ class Execution:
             case Settle(outcome):
                 self.schedule.settle(step_id, lasted(outcome, state, now), now)
             case Further(_, delay) if delay and not rested:
-                state.deadline = approvals.later(now, delay)
+                self.schedule.rest(step_id, approvals.later(now, delay))
                 self.watch(step_id, timers.sleep_of(state))
             case Further(opened, _):
                 self.schedule.open(step_id, opened, now)

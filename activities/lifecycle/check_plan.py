@@ -94,6 +94,7 @@ class PlanChecker:
             must_sign=self.must_sign,
             search_attributes=self.search_attributes() if callable(self.search_attributes) else self.search_attributes,
             keeps_summaries=self.keeps_summaries,
+            places=True,
             own_files=self.own_files and request.queue is None,
             features=list(self.features.names),
             parts=self.features.facts(request),

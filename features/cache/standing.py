@@ -133,6 +133,11 @@ def _not_begun(run: Run, step: Step, state: StepState) -> Standing:
         return Standing([f"it has not started: the plan {held[0]}"], [])
     if run.status is PlanStatus.PAUSED:
         return Standing([f"it has not started: the plan is paused; plan unpause {run.plan.id}"], [])
+    if state.queued:
+        text = (
+            "it may start, and waits for a place in its loop: as many items are in progress as may be (`maxParallel`)"
+        )
+        return Standing([text], [])
     return Standing(["it may start, and waits for its turn: as many steps run as may at a time (`maxParallel`)"], [])
 
 

@@ -86,9 +86,11 @@ def _loop_step(parent: Run, loop: Node) -> Step:
     """The loop as it stands in the child plan."""
     rule, opened = loop.step.for_each or ForEach(items=[]), parent.opened[loop.id]
     limit = parent.options.max_parallel or parent.plan.max_parallel or DEFAULT_PARALLEL
+    # Without `maxParallel`, the steps that the child plan may run at the same time limit its items.
+    most = None if rule.max_parallel is None else window_of(rule, limit).items
     inner = rule.model_copy(
         update={
-            "items": [], "mode": "steps", "batch": None, "max_parallel": window_of(rule, limit).items,
+            "items": [], "mode": "steps", "batch": None, "max_parallel": most,
             "tolerate": tolerated(rule, len(opened.items or [])),
         }
     )  # fmt: skip

@@ -18,9 +18,10 @@ from plansurvive.plans.flow.batches.outcome import has_denied
 from plansurvive.plans.flow.closing_state import Closing
 from plansurvive.plans.flow.containers import Containers
 from plansurvive.plans.flow.outline import Node
+from plansurvive.plans.flow.places import Places, any_places
 from plansurvive.plans.flow.progress import Further, Progress, Settle
 from plansurvive.plans.model import Step
-from plansurvive.plans.run import DONE, PlanStatus, Run, Status, StepState
+from plansurvive.plans.run import DONE, PlanStatus, Run, Status, StepState, own_steps
 from plansurvive.plans.step_state import ASKING
 
 _NONE: dict[str, bool] = {}
@@ -36,6 +37,7 @@ class ReadinessIndex:
 
     def __init__(self, run: Run) -> None:
         self.run = run
+        self._places: Places | None = None
         run.redraw()
         self._index()
 
@@ -52,13 +54,23 @@ class ReadinessIndex:
         self._dependents: dict[str, list[str]] = {}
         self._open: dict[str, int] = {}
         self._ready: dict[str, None] = {}
+        self._queued: dict[str, None] = {}
         self._awaiting: dict[str, None] = {}
         self._recovering: dict[str, None] = {}
         self._expecting: dict[str, None] = {}
         self._running: dict[str, None] = {}
         self._containers = Containers(self.outline, run.opened, run.steps, self.may_start)
         self._begun: dict[str, None] = {}
-        self._lists = (self._ready, self._awaiting, self._recovering, self._expecting, self._running, self._begun)
+        self._give_places()
+        self._lists = (
+            self._ready,
+            self._queued,
+            self._awaiting,
+            self._recovering,
+            self._expecting,
+            self._running,
+            self._begun,
+        )
         self._recent: deque[str] = deque(maxlen=20)
         for node in self.outline.nodes.values():
             self._count(node)
@@ -67,6 +79,11 @@ class ReadinessIndex:
             self._list(name)
         for name in run.opened:
             self._containers.began(name)
+
+    def _give_places(self) -> None:
+        """Keep the places of loops, if there are any and the run does: known once its plan has been checked."""
+        with_places = self.run.facts.places and any_places([*self.run.plan.steps, *own_steps(self.run).values()])
+        self._places = Places(self.outline, self._position.__getitem__, self._places) if with_places else None
 
     def _count(self, node: Node) -> None:
         """Count the open dependencies of a step, and the step in its container."""
@@ -103,11 +120,34 @@ class ReadinessIndex:
             self._recent.append(step_id)
         if self.run.opened:
             self._containers.mark(step_id, step_id in self._ready or (step_id in self._running and not state.awaiting))
+            if self._places is not None:
+                self._keep_places(self._places, step_id, state)
+
+    def _keep_places(self, places: Places, step_id: str, state: StepState) -> None:
+        """Note whether a step waits for places, or keeps them. What is denied needs none: it does not run."""
+        if step_id in self._queued:
+            places.queue(step_id)
+        else:
+            places.forget(step_id)
+        is_listing_or_resting = step_id in self._begun and (step_id not in self.run.opened or bool(state.deadline))
+        keeps = step_id in self._running or is_listing_or_resting
+        keeps = keeps or (step_id in self._ready and not self._is_denied(step_id))
+        places.mark(step_id, keeps or (step_id in self._recovering and places.has(step_id)))
+
+    def _line_up(self, step_id: str) -> None:
+        """Have a step that has become ready wait for the places that it needs, if it has none."""
+        if self._places is not None:
+            may_go_on = self._is_denied(step_id) or self._places.has(step_id)
+            self.run.steps[step_id].queued = not may_go_on
+
+    def _is_denied(self, step_id: str) -> bool:
+        decision = self.run.decisions.get(step_id)
+        return decision is not None and not decision.approved
 
     def _index_of(self, state: StepState) -> dict[str, None]:
         """The index of a step with status ready."""
         if state.awaiting is None:
-            return self._ready
+            return self._queued if state.queued else self._ready
         if state.awaiting in ASKING:
             return self._awaiting
         return self._expecting if state.failure is None else self._recovering
@@ -116,6 +156,11 @@ class ReadinessIndex:
     def ready(self) -> Mapping[str, None]:
         """Steps that may start now, in the order they became ready."""
         return self._ready
+
+    @property
+    def queued(self) -> Mapping[str, None]:
+        """Steps that are ready but for a place in a loop: its `maxParallel` items are in progress."""
+        return self._queued
 
     @property
     def awaiting(self) -> Mapping[str, None]:
@@ -144,7 +189,7 @@ class ReadinessIndex:
     @property
     def idle(self) -> bool:
         """Whether no step is running or ready: the plan can end."""
-        lists = (self._ready, self._awaiting, self._recovering, self._expecting, self._begun)
+        lists = (self._ready, self._queued, self._awaiting, self._recovering, self._expecting, self._begun)
         return not (self.running or any(lists))
 
     @property
@@ -162,7 +207,8 @@ class ReadinessIndex:
 
     def moving(self, limit: int) -> list[str]:
         """At most `limit` steps to show of a large plan: awaiting, running, ready, then the last finished."""
-        names = [*islice(self._awaiting, limit), *islice(self._running, limit), *islice(self._ready, limit)]
+        names = [*islice(self._awaiting, limit), *islice(self._running, limit)]
+        names += [*islice(self._ready, limit), *islice(self._queued, limit)]
         return list(dict.fromkeys([*names, *reversed(self._recent)]))[:limit]
 
     def open_needs(self, step_id: str) -> list[str]:
@@ -187,7 +233,10 @@ class ReadinessIndex:
     def answered(self, step_id: str) -> None:
         """End the wait for approval, answer, event or recovery: the step is ready to start again, or still running."""
         if step_id in self._awaiting or step_id in self._recovering or step_id in self._expecting:
-            self.run.steps[step_id].awaiting = self.run.steps[step_id].deadline = None
+            state = self.run.steps[step_id]
+            state.awaiting = state.deadline = None
+            if state.status is Status.READY:
+                self._line_up(step_id)
             self._list(step_id)
 
     def next_move(self, step_id: str, now: datetime) -> Further | Settle:

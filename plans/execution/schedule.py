@@ -25,6 +25,7 @@ from plansurvive.plans.execution.readiness import ReadinessIndex
 from plansurvive.plans.flow.closing_state import Closing
 from plansurvive.plans.flow.containers import MAX_AWAITING
 from plansurvive.plans.flow.opened import Opened
+from plansurvive.plans.flow.places import Places
 from plansurvive.plans.log import LogKind
 from plansurvive.plans.model import Plan
 from plansurvive.plans.run import DONE, ENDED, Change, PlanStatus, Result, Run, Status, StepState
@@ -48,6 +49,7 @@ class Schedule(ReadinessIndex):
             raise IllegalMove(f"a plan that is {self.run.status} cannot be started")
         _turn(self.run, PlanStatus.RUNNING)
         self.run.started = self.run.started or now
+        self._give_places()
         self._place(now)
         if self.run.held:
             self.pause(now, "paused with its plan", held=True)
@@ -101,15 +103,37 @@ class Schedule(ReadinessIndex):
         self._containers.began(step_id)
 
     def open_next(self, limit: int, now: datetime) -> bool:
-        """Begin the next item of a loop that has room for it. False if none has."""
+        """Have steps that wait for places take those that are free, else begin the next item of a loop that has room
+        for it. False if nothing can begin.
+        """
+        if self._places is not None:
+            if self._containers.any_ended:  # what follows in them keeps its places
+                return False
+            if self._admit(self._places):
+                return True
         if not self.run.opened or len(self._awaiting) >= MAX_AWAITING:
             return False
-        if (name := self._containers.next_hungry(limit)) is None:
+        has_room = self._places.room if self._places is not None else None
+        if (name := self._containers.next_hungry(limit, has_room)) is None:
             return False
         self.run.opened[name].began += 1
         self._grow(name, now)
         self._containers.fed(name)
         return True
+
+    def rest(self, step_id: str, until: datetime) -> None:
+        """A running repetition rests until its next round."""
+        self.run.steps[step_id].deadline = until
+        self._list(step_id)
+
+    def _admit(self, places: Places) -> bool:
+        """Let the steps go on that get their places. Whether there are any."""
+        any_admitted = False
+        for name in places.admit():
+            self.run.steps[name].queued = False
+            self._list(name)
+            any_admitted = True
+        return any_admitted
 
     def catch(self, step_id: str, opened: Opened, now: datetime) -> None:
         """Begin the `catch` of a call that failed for the last time, or could not begin. The step is running then."""
@@ -128,8 +152,11 @@ class Schedule(ReadinessIndex):
             if state.status in DONE and node.id in kept.opened:
                 run.opened[node.id] = kept.opened.pop(node.id)
                 self._grow(node.id, now)
+        is_loop = self.outline.nodes[step_id].kind == "each"
         for node in new:
             self._count(node)
+            if is_loop and self._places is not None:
+                self._places.begin(node.id)
         self._place(now, [node.id for node in new])
 
     def close(self, closing: Closing, now: datetime) -> None:
@@ -185,6 +212,8 @@ class Schedule(ReadinessIndex):
             raise IllegalMove(f"step '{step_id}' cannot start: the plan is {self.run.status}")
         if step_id in self._awaiting:
             raise IllegalMove(f"step '{step_id}' cannot start: it awaits {self.run.steps[step_id].awaiting}")
+        if step_id in self._queued:
+            raise IllegalMove(f"step '{step_id}' cannot start: its loop has no place for it")
         self._move(step_id, Status.RUNNING, now)
 
     def ask(
@@ -201,7 +230,7 @@ class Schedule(ReadinessIndex):
             state.changes.append(Change(seq=self.run.next_seq(), time=now, status=Status.READY))
         else:
             raise IllegalMove(f"step '{step_id}' is {state.status} and cannot await {awaiting}")
-        state.awaiting, state.deadline = awaiting, deadline
+        state.awaiting, state.deadline, state.queued = awaiting, deadline, False
         self._list(step_id)
 
     def settle(self, step_id: str, outcome: Outcome, now: datetime, *, waited: bool = False) -> list[str]:
@@ -229,7 +258,8 @@ class Schedule(ReadinessIndex):
         if self.run.status in ENDED:
             return
         stopped, self.run.stopped = self.run.stopped, self.run.stopped or reason
-        held = [name for name in (*self._ready, *self._awaiting, *self._expecting) if not self.may_start(name)]
+        waiting = (*self._ready, *self._queued, *self._awaiting, *self._expecting)
+        held = [name for name in waiting if not self.may_start(name)]
         if stopped and self.run.closing is None and not held:
             return
         self.run.note(LogKind.STOPPED, reason, now)
@@ -296,6 +326,10 @@ class Schedule(ReadinessIndex):
         self.counts[to] += 1
         state.changes.append(Change(seq=self.run.next_seq(), time=now, status=to))
         state.awaiting = None
+        if state.queued:
+            state.queued = False
+        if to is Status.READY:
+            self._line_up(step_id)
         self._list(step_id)
         if self.run.opened:
             self._containers.moved(step_id, before, to)

@@ -1,7 +1,7 @@
 """Counts what is unfinished, and what is busy, inside the containers of a run; updated on each transition.
 
 A container has ended when nothing inside it is unfinished. An item of a loop is busy while one of its steps is running
-or about to start; one that only awaits a person does not count towards `maxParallel`.
+or about to start; one that only awaits a person does not count. `places` says which items may go on after that.
 """
 
 from __future__ import annotations
@@ -117,14 +117,14 @@ class Containers:
         """The loops of which further items may begin, in the order in which they are asked for one."""
         return list(self._hungry)
 
-    def next_hungry(self, limit: int | None) -> str | None:
-        """A loop whose next item may begin; it goes to the end of the queue."""
+    def next_hungry(self, limit: int | None, has_room: Callable[[str], bool] | None = None) -> str | None:
+        """A loop whose next item may begin; it goes to the end of the queue. `has_room`: of the loop's places."""
         for name in self._hungry:
             rule = self._outline.nodes[name].source.for_each
             window = (rule.max_parallel if rule is not None else None) or limit or DEFAULT_PARALLEL
             if rule is not None and is_split(rule):
                 window = window_of(rule, limit or DEFAULT_PARALLEL).plans
-            if self._busy[name] < window:
+            if self._busy[name] < window and (has_room is None or has_room(name)):
                 del self._hungry[name]
                 self._hungry[name] = None
                 return name
@@ -135,6 +135,11 @@ class Containers:
         if not may_begin_more(self._outline.nodes[step_id].source, self._opened[step_id]):
             self._hungry.pop(step_id, None)
         self._check(step_id)
+
+    @property
+    def any_ended(self) -> bool:
+        """Whether `next_ended` gives one."""
+        return bool(self._ended)
 
     def next_ended(self) -> str | None:
         """A container in which everything has ended; each is given once."""

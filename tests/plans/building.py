@@ -63,7 +63,7 @@ def plan_of(*steps: Step, **fields: Any) -> Plan:
 
 def run_of(*steps: Step, options: Options | None = None, facts: Facts | None = None, **fields: Any) -> Run:
     """A run of such a plan, in which nothing has happened."""
-    facts = facts or Facts(tools=TOOLS, workspace="/w")
+    facts = facts or Facts(tools=TOOLS, workspace="/w", places=True)
     return Run.of(plan_of(*steps, **fields), options or Options(), facts, {})
 
 

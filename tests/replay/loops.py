@@ -144,6 +144,28 @@ async def _asks(plan: Started, step_id: str) -> bool:
         return False  # it has not begun
 
 
+async def places(plans: Plans, options: Data | None = None) -> Started:
+    """Items that awaited a person, or an event, take the places of their loop one after the other."""
+    gate = work("gate", args={"name": "{{item}}"}, requiresApproval=True)
+    wait = {"id": "wait", "tool": "wait_for", "args": {"event": "go"}, "dependsOn": ["gate"]}
+    rule = {"items": ["a", "b", "c"], "key": "@", "maxParallel": 1}
+    plan = await plans.start(
+        [{"id": "each", "forEach": rule, "steps": [gate, wait, work("last", "wait", args={"name": "{{item}}"})]}],
+        options,
+    )
+    await plan.until(lambda view: len(view["pending"]) == 3, "three items ask")
+    await plan.approve("each[*].gate", by="ann")
+    await plan.until(lambda view: counts_inside(view).get("awaiting event") == 3, "three items wait for an event")
+    await plan.signal("event", {"name": "go"})
+    await plan.ended()
+    return plan
+
+
+async def places_continued(plans: Plans) -> Started:
+    """The same with continue-as-new in between."""
+    return await places(plans, {"historyLimit": 12})
+
+
 LOOPS: Mapping[str, Callable[[Plans], Awaitable[Started]]] = MappingProxyType({
     "loops": loops,
     "loops-continued": continued,
@@ -151,6 +173,8 @@ LOOPS: Mapping[str, Callable[[Plans], Awaitable[Started]]] = MappingProxyType({
     "list-items": list_items,
     "loop-resumed": resumed,
     "loop-edited": edited,
+    "loop-places": places,
+    "loop-places-continued": places_continued,
     "batches": batches,
     "batches-own": batches_own,
 })  # fmt: skip

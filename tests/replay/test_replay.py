@@ -74,6 +74,11 @@ MUTATIONS = {
         "self._sending[below.child] = asyncio.create_task(self._send(below.child))",
         "pass",
     ),
+    "no place to wait for": (
+        "../plans/execution/readiness.py",
+        "self.run.steps[step_id].queued = not may_go_on",
+        "self.run.steps[step_id].queued = False",
+    ),
     "no memo of a plan's end": ("completion.py", "if record.claim is not None:", "if record is None:"),
 }
 
