@@ -18,8 +18,8 @@ def _at(name: str, *needs: str, **more: Any) -> Data:
     return work(name, *needs, seconds=0.1, **more) | {"args": {"seconds": 0.1, **args}}
 
 
-def _loop(steps: Sequence[Data], most: int = 1, **more: Any) -> Data:
-    rule = {"items": ITEMS, "key": "@", "maxParallel": most}
+def _loop(steps: Sequence[Data], **more: Any) -> Data:
+    rule = {"items": ITEMS, "key": "@", "maxParallel": 1}
     return {"id": "each", "forEach": rule, "steps": list(steps), **more}
 
 
