@@ -14,13 +14,20 @@ from temporalio.service import RPCError
 from plansurvive.client.errors import PlanClosed
 from plansurvive.client.ids import plan_id
 from plansurvive.client.later_runs import later_runs
+from plansurvive.client.rpc import ask_view
 from plansurvive.plans.definition.near_names import unknown_step
 from plansurvive.plans.errors import PlanError
 from plansurvive.plans.execution.resume import base_id, not_done
 from plansurvive.plans.flow.ids import is_pattern
+from plansurvive.plans.model.identities import AGENT_PREFIX
 from plansurvive.plans.run import DONE, PlanStatus, Run
 from plansurvive.plans.step_state import by_whom
 from plansurvive.plans.text.safe_text import line
+from plansurvive.plans.views.models import PlanView
+from plansurvive.plans.views.steps.row import decided
+
+PATIENCE = 5.0
+"""Seconds to wait for a worker that says what was decided."""
 
 
 async def closed(client: Client, plan: str, message: Mapping[str, Any]) -> PlanClosed:
@@ -35,7 +42,21 @@ async def closed(client: Client, plan: str, message: Mapping[str, Any]) -> PlanC
             sets = any(each.get("op") == "set" for each in message.get("edits", ()))
             step_id = str(message.get("stepId") or "")
             return PlanClosed(why_closed(run, step_id, later[-1] if later else "", sets=sets))
+        if message.get("stepId"):  # of agents there is no such record
+            view = await ask_view(client, plan, PlanView, "plan", patience=PATIENCE)
+            return PlanClosed(why_closed_of(view, name, str(message["stepId"])))
     return PlanClosed(f"plan '{name}' has ended and accepts no more messages; see: plan summary {name}")
+
+
+def why_closed_of(view: PlanView, name: str, step_id: str) -> str:
+    """As `why_closed`, of what only answers with its view, as an agent does."""
+    kind = "agent" if name.startswith(AGENT_PREFIX) else "plan"
+    said = f"{kind} '{line(name)}' has ended ({view.status}) and accepts no more messages"
+    decision = next((each.decision for each in view.steps if each.id == step_id), None)
+    if decision is not None:
+        verdict = decided(decision)
+        said += f"; step '{line(step_id)}' was {verdict.verb} {line(verdict.text)}"
+    return f"{said}; see: plan show {line(name)}"
 
 
 def why_closed(run: Run, step_id: str = "", later: str = "", *, sets: bool = False) -> str:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from plansurvive.client.closed import why_closed
+from plansurvive.client.closed import why_closed, why_closed_of
 from plansurvive.plans.errors import Refused
 from plansurvive.plans.execution.approvals import decide
 from plansurvive.plans.execution.messages import Decide
 from plansurvive.plans.execution.resume import resumed
 from plansurvive.plans.run import Run
+from plansurvive.plans.views.models import PlanView
+from plansurvive.plans.views.views import plan_view
 from tests.plans.building import NOW, begun, completed, failed, step
 
 DAY = f"{NOW:%Y-%m-%d at %H:%M} UTC"
@@ -55,3 +57,13 @@ def test_it_names_the_run_that_resumed_the_plan_and_how_a_field_is_still_set() -
     again = "`plan rerun p --from STEP --set STEP.FIELD=VALUE` runs steps again as changed"
     assert why_closed(done, sets=True) == f"{ENDED}; {again}"
     assert why_closed(broken, sets=True).endswith("`plan resume p --set STEP.FIELD=VALUE` runs what is not done")
+
+
+def test_of_an_agent_which_answers_with_its_view_it_says_who_decided_about_the_call() -> None:
+    schedule = begun(step("call_1"), step("call_2"))
+    decide(schedule.run, Decide(step_id="call_1", approved=True, by="ann"), NOW, "update")
+    view = PlanView.read(plan_view(schedule.run, schedule))
+    ended = f"agent 'agent-p-s' has ended ({view.status}) and accepts no more messages"
+    said = f"step 'call_1' was approved by ann, {NOW:%Y-%m-%d %H:%M:%S} UTC"
+    assert why_closed_of(view, "agent-p-s", "call_1") == f"{ended}; {said}; see: plan show agent-p-s"
+    assert why_closed_of(view, "agent-p-s", "call_2") == f"{ended}; see: plan show agent-p-s"

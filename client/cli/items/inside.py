@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from datetime import datetime
 from typing import Any
 
@@ -10,9 +11,10 @@ from plansurvive.client.children.naming import located
 from plansurvive.client.cli.terminal.session import Connected
 from plansurvive.client.ids import plan_id
 from plansurvive.client.verbs import runs
+from plansurvive.plans.errors import PlanError
 from plansurvive.plans.text.lengths import seconds
 from plansurvive.plans.text.safe_text import line, quoted
-from plansurvive.plans.views.models import InnerStep, InsidePage, ToolCallView
+from plansurvive.plans.views.models import InnerStep, InsidePage, StepView, ToolCallView
 from plansurvive.plans.views.models.card import commands
 from plansurvive.plans.views.steps.row import answered, decided, row, shortened
 from plansurvive.plans.views.steps.words import inside_line
@@ -32,7 +34,7 @@ async def inside_text(here: Connected, plan: str, step: str, *, everything: bool
     """
     plan, step = await located(here.client, plan, step)
     page = await runs.inside(here.client, plan, step, limit=1 if everything else SHOWN, unfinished=not everything)
-    rows = [*_head(plan_id(plan), page.step)] if page.step is not None else []
+    rows = [*_head(plan_id(plan), page.step, await _denied(here, page.step))] if page.step is not None else []
     if everything:
         steps = [each async for each in runs.all_inside(here.client, plan, step)]
     elif page.next is None and page.done + len(page.steps) <= SMALL:  # few: all of them, in the order of the plan
@@ -67,7 +69,30 @@ async def inside_json(here: Connected, plan: str, step: str, *, everything: bool
     return page.to_json()
 
 
-def _head(plan: str, step: InnerStep) -> Iterator[str]:
+async def _denied(here: Connected, step: InnerStep) -> list[str]:
+    """The calls of the step's agents that were denied. They were never made, so only the agents know them."""
+    found = list[str]()
+    for agent in _agents(step):
+        with suppress(PlanError):  # its history was removed, or no worker answers for it now
+            found += denied_calls(agent, (await runs.show(here.client, agent)).steps)
+    return found
+
+
+def denied_calls(agent: str, calls: Sequence[StepView]) -> Iterator[str]:
+    """Those of an agent's calls that were denied: what was asked, and by whom and when it was denied."""
+    for call in calls:
+        if call.decision is not None and not call.decision.approved:
+            number = call.id.rpartition("_")[2]
+            yield f"{agent} #{number}: {call.tool} {_text(call.args)}: {decided(call.decision).text}"
+
+
+def _agents(step: InnerStep) -> list[str]:
+    """The agents that work or worked on the step."""
+    last = [step.agent_asks.agent_id] if step.agent_asks else []
+    return list(dict.fromkeys([*(call.agent for call in step.calls if call.agent), *last]))
+
+
+def _head(plan: str, step: InnerStep, denied: Sequence[str] = ()) -> Iterator[str]:
     stands = row(step)
     yield f"{line(step.id)}{f': {line(step.description)}' if step.description else ''} · {line(stands.how)}"
     found = [("Item", step.item), ("Inside", inside_line(step.inside) if step.inside else "")]
@@ -79,6 +104,7 @@ def _head(plan: str, step: InnerStep) -> Iterator[str]:
         found.append(("Value", "assembled from the values of its steps" if result.cut else _text(result.value)))
     found += [("Depends on", ", ".join(step.needs))]
     found += [("Times", _times(step)), *(("Call" if call.agent else "Attempt", _attempt(call)) for call in step.calls)]
+    found += [("Denied", each) for each in denied]
     found += [("Before", f"{step.more_calls} more calls and attempts")] if step.more_calls else []
     said = [decided(step.decision)] if step.decision else []
     said += [answered(step.answer)] if step.answer else []
@@ -87,9 +113,7 @@ def _head(plan: str, step: InnerStep) -> Iterator[str]:
     found += [("Notes", step.notes), ("Recovered", step.mended), *(("Warning", each) for each in step.warnings)]
     found += [("Plan", f"plan show {step.child.plan_id}")] if step.child and step.child.plan_id else []
     asked = [(each.path, each.kind) for each in step.child.pending] if step.child else []
-    agents = dict.fromkeys(call.agent for call in step.calls if call.agent)
-    agents |= {step.agent_asks.agent_id: None} if step.agent_asks else {}
-    found += [("Agent", f"plan show {agent}") for agent in agents]
+    found += [("Agent", f"plan show {agent}") for agent in _agents(step)]
     if step.agent_asks:
         asked += [(name, "approval") for name in step.agent_asks.step_ids]
     found += [("Asks", commands(plan, f"{step.id}/{path}", kind)) for path, kind in asked]
@@ -108,8 +132,9 @@ def _attempt(call: ToolCallView) -> str:
     parts += [seconds(call.duration / 1000)] if call.duration else []
     parts += [call.code] if call.code else []
     what = f"{call.agent} #{call.call}: {call.tool} {_text(call.args)}" if call.agent else call.tool
-    said = _text(call.result)
-    return f"{what}, {', '.join(parts)}: {said}"
+    if call.asked is not None:
+        parts.append(f"changed by {call.changed_by or 'its approver'} from {_text(call.asked)}")
+    return f"{what}, {', '.join(parts)}: {_text(call.result)}"
 
 
 def _clock(time: datetime) -> str:
