@@ -10,6 +10,7 @@ from __future__ import annotations
 import shutil
 import signal
 import sqlite3
+import time
 from collections import Counter
 from contextlib import closing
 from dataclasses import replace
@@ -145,6 +146,8 @@ async def test_a_frozen_worker_that_wakes_up_adds_nothing(chaos: Chaos, environ:
 def is_frozen(worker: WorkerProcess, environ: dict[str, str]) -> bool:
     """Freeze a worker, if that is not in the middle of a write: it would keep all others from writing."""
     sent(worker, signal.SIGSTOP)
+    while not is_stopped(worker):  # on a busy machine a thread goes on for a while, and may begin a write
+        time.sleep(0.001)
     state = Path(environ["PLANS_STATE_DIR"])
     try:
         for database in (state / FOLDER / "journal.db", state / "effects" / "log.db"):
@@ -154,6 +157,13 @@ def is_frozen(worker: WorkerProcess, environ: dict[str, str]) -> bool:
         sent(worker, signal.SIGCONT)
         return False
     return True
+
+
+def is_stopped(worker: WorkerProcess) -> bool:
+    """Whether every thread of a worker has stopped (proc_pid_stat(5), field 3), which takes a while."""
+    assert worker.running is not None
+    threads = Path(f"/proc/{worker.running.pid}/task").iterdir()
+    return all((thread / "stat").read_text().rpartition(") ")[2].startswith("T") for thread in threads)
 
 
 def sent(worker: WorkerProcess, number: signal.Signals) -> None:
