@@ -166,7 +166,7 @@ class MakeRequest:
         output.show("\n".join(rows_of(view)))
         name = started.plan_id
         output.show(
-            f"\nThe plan is in review.\n  begin       plan begin {name}\n"
+            f"\nThe plan is in review.\n  review      plan review {name}\n  begin       plan begin {name}\n"
             f"  change      plan edit {name} --set STEP.args.NAME=VALUE\n"
             f'  regenerate  plan regenerate {name} "FEEDBACK"\n  discard     plan cancel {name}'
         )

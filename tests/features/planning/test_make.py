@@ -44,7 +44,9 @@ async def test_a_sentence_becomes_a_plan_that_is_changed_by_commands_and_runs(
 ) -> None:
     made = await plan(environ, "make", "write two notes", "--id", "notes")
     assert made.code == 0, made.err
-    assert all(text in made.out for text in ("☐ 1. Write one", "Tool: write_file", "plan begin notes"))
+    assert all(
+        text in made.out for text in ("☐ 1. Write one", "Tool: write_file", "plan begin notes", "plan review notes")
+    )
 
     async def ok(*arguments: str) -> str:
         ended = await plan(environ, *arguments)
