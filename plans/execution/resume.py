@@ -26,6 +26,7 @@ from plansurvive.plans.execution.approvals import RULE
 from plansurvive.plans.execution.file_tracking import readers
 from plansurvive.plans.execution.schedule import left_out, reset_to_draft
 from plansurvive.plans.execution.tool_history import begun_again
+from plansurvive.plans.flow.batches.split import begun_items
 from plansurvive.plans.log import LogKind
 from plansurvive.plans.model import Step
 from plansurvive.plans.run import Result, Run, Status, StepState, as_it_stands
@@ -211,8 +212,18 @@ def _sentence(what: str, run: Run, again: Again, by: str) -> str:
     who = f" by {by}" if by else ""
     more = f" and {len(named) - NAMED} more" if len(named) > NAMED else ""
     which = f" ({', '.join(named[:NAMED])}{more})" if named else ""
-    steps = f"{count} step{'s' * (count != 1)} to run{which}, {len(unclosed(run).steps) - len(again.names)} retained"
-    return f"{what}{who}: {steps}"
+    items = sum(_not_started(run, name) for name in again.within)
+    new = f", {items:,} item{'s' * (items != 1)} to start" if items else ""
+    retained = len(unclosed(run).steps) - len(again.names)
+    return f"{what}{who}: {count} step{'s' * (count != 1)} to run{which}{new}, {retained} retained"
+
+
+def _not_started(run: Run, name: str) -> int:
+    """Of a loop, how many of its items have not started; what is inside them is not known yet."""
+    opened, rule = run.opened.get(name), run.outline.step(name).for_each
+    if opened is None or opened.items is None or rule is None:
+        return 0
+    return len(opened.items) - begun_items(rule, opened.began, len(opened.items))
 
 
 def outermost(run: Run, names: Collection[str]) -> list[str]:

@@ -178,7 +178,8 @@ class Progress:
         if lost or failed + denied > allowed:
             first = self._steps[first_lost or ""].result
             why = f"'{first_lost}' {first.code}: {first.error}" if first is not None else f"'{first_lost}'"
-            left = f"; {total - begun} did not start" if begun < total else ""
+            tolerates = f", as `tolerate` is {rule.tolerate}" if failed > tolerated(rule, total) else ""
+            left = f"; {total - begun} did not start{tolerates}" if begun < total else ""
             if not lost and failed <= allowed:
                 also = f", {failed} failed" if failed else ""
                 text = (

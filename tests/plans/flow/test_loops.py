@@ -117,7 +117,10 @@ def test_after_too_many_failures_no_item_begins() -> None:
     played = Player(plan(each(list(range(9)), maxParallel=2)), broken("each[1]")).play()
     assert len(played.called) <= 3
     assert code_of(played, "each") == "ITEMS_FAILED"
-    assert "did not start" in str(played.run.steps["each"].result)
+    assert "did not start, as `tolerate` is 0; the first:" in str(played.run.steps["each"].result)
+    line = resumed(played.run, "p-r2", NOW).log[-1].text
+    left = 9 - played.run.opened["each"].began
+    assert line.startswith(f"resumes plan 'p': 1 step to run (each[1]), {left} items to start, ")
 
 
 def test_a_critical_step_in_an_item_stops_the_plan_only_if_its_loop_fails() -> None:
