@@ -7,7 +7,7 @@ only a warning if the worker runs on another machine, which may have it.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
@@ -132,9 +132,19 @@ def prepared(found: PlanFile, flags: Flags, settings: Settings) -> Request:
     unknown = [problem for problem in problems if is_of_workers(problem)]
     if len(errors(problems)) > len(unknown):
         raise PlanRefused(problems, found)
-    warnings = [problem for problem in problems if problem.severity == "warning"]
+    warnings = [*(problem for problem in problems if problem.severity == "warning"), *_empty(plan, inputs)]
     parts = rules_of_features().parts_for_start(plan, tools)
     return Request(found, plan, flags, inputs, unknown, warnings, content, parts)
+
+
+def _empty(plan: Plan, inputs: Mapping[str, Any]) -> Iterator[Problem]:
+    """Warnings about empty texts for inputs that must be given: mostly a variable of a shell that was not set."""
+    for name, declared in plan.inputs.items():
+        if declared.type == "string" and declared.default is None and inputs.get(name) == "":
+            text = (
+                f"the input '{name}' is an empty text; if that is not meant, pass another, such as --input {name}=TEXT"
+            )
+            yield Problem(code="BAD_INPUT", field=f"inputs.{name}", message=text, severity="warning")
 
 
 def _inputs(plan: Plan, given: Sequence[str]) -> dict[str, Any]:
