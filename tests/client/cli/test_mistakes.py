@@ -308,7 +308,7 @@ FILES: dict[str, Mistake] = {
         "check FILE", "line 1, column 2: names and texts are written in double quotes", "{'steps': []}"
     ),
     "an extra comma in JSON": Mistake(
-        "check FILE", "line 1, column 14: there is an extra comma before this; remove it", '{"steps": [],}'
+        "check FILE", "there is an extra comma", '{"steps": [],}'  # Python 3.13 names its column, older ones the next
     ),
     "a comma too few in JSON": Mistake(
         "check FILE", "line 2, column 1: a comma, or the end of the list or object, is missing before this",
