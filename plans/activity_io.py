@@ -7,6 +7,7 @@ worker it runs on. `record_end` takes a Run's JSON text, and its PlanEnd where `
 
 from __future__ import annotations
 
+import operator
 from datetime import datetime, timedelta
 from typing import Any, Final, Literal
 
@@ -285,8 +286,9 @@ class Facts(Parted, Value):
     keeps_summaries: bool = Field(default=False, description="The worker writes SUMMARY.md files.")
     places: bool = Field(
         default=False,
+        exclude_if=operator.not_,
         description="An item that has awaited somebody waits for a place in its loop again. Not so in plans that a"
-        " worker of 1.0.0 checked.",
+        " worker of 1.0.0 checked. Left out of plans without such loops, which workers of 1.0.0 may run as well.",
     )
     own_files: bool = Field(default=False, description="Its workers have a workspace each; a plan stays with a host.")
 

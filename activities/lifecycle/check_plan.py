@@ -21,10 +21,11 @@ from plansurvive.activities.workspace.paths import shown
 from plansurvive.plans.activity_io import CheckRequest, Facts
 from plansurvive.plans.definition.checks.outside import absolute_paths
 from plansurvive.plans.definition.checks.validation import bounded, calls_of, input_values, problems
-from plansurvive.plans.definition.scopes import walk
+from plansurvive.plans.definition.scopes import outermost, walk
 from plansurvive.plans.directory import MOVED, DirectoryIdentity, moved_text
 from plansurvive.plans.execution.resume import base_id
 from plansurvive.plans.flow.batches.split import is_split
+from plansurvive.plans.flow.places import any_places
 from plansurvive.plans.model import Problem, Step, ToolSpec
 from plansurvive.plans.model.opaque import PLAN
 from plansurvive.runtime.home_paths import home_path
@@ -94,7 +95,7 @@ class PlanChecker:
             must_sign=self.must_sign,
             search_attributes=self.search_attributes() if callable(self.search_attributes) else self.search_attributes,
             keeps_summaries=self.keeps_summaries,
-            places=True,
+            places=request.plan is None or request.all_tools or any_places(outermost(request.plan)),
             own_files=self.own_files and request.queue is None,
             features=list(self.features.names),
             parts=self.features.facts(request),

@@ -12,7 +12,7 @@ from datetime import datetime
 from itertools import islice
 
 from plansurvive.plans.definition.dependencies import dependencies
-from plansurvive.plans.definition.scopes import FINALLY, UNDO
+from plansurvive.plans.definition.scopes import FINALLY, UNDO, outermost
 from plansurvive.plans.errors import IllegalMove
 from plansurvive.plans.flow.batches.outcome import has_denied
 from plansurvive.plans.flow.closing_state import Closing
@@ -82,7 +82,7 @@ class ReadinessIndex:
 
     def _give_places(self) -> None:
         """Keep the places of loops, if there are any and the run does: known once its plan has been checked."""
-        with_places = self.run.facts.places and any_places([*self.run.plan.steps, *own_steps(self.run).values()])
+        with_places = self.run.facts.places and any_places([*outermost(self.run.plan), *own_steps(self.run).values()])
         self._places = Places(self.outline, self._position.__getitem__, self._places) if with_places else None
 
     def _count(self, node: Node) -> None:

@@ -7,7 +7,11 @@ from typing import Any, NamedTuple
 
 import pytest
 
+from plansurvive.activities.lifecycle.check_plan import PlanChecker
+from plansurvive.plans.activity_io import CheckRequest
+from plansurvive.plans.model import Plan
 from tests.kit.driving import Plans, Started, step, work
+from tests.plans.building import spec
 
 Data = dict[str, Any]
 ITEMS = ["a", "b", "c"]
@@ -203,3 +207,15 @@ async def test_what_waits_for_a_place_can_still_be_stopped(plans: Plans, end: st
         (plans.workspace / "go").touch()
     view = await plan.ended()
     assert began(plans, ".out") == (["a", "b"] if end == "deny" else ["a"]), view["status"]
+
+
+@pytest.mark.parametrize("path", ["", "finally"])
+def test_the_facts_of_a_plan_name_places_only_where_it_has_them(path: str) -> None:
+    worker = PlanChecker({"work": spec("work")}, default_workspace="/tmp")
+
+    def facts(loop: Data) -> Data:
+        own = {"steps": [loop]} if not path else {"steps": [work("a")], path: [loop]}
+        return worker.check_plan(CheckRequest(plan=Plan.model_validate(own))).model_dump(mode="json")
+
+    assert facts(_loop([_at("in")]))["places"]
+    assert "places" not in facts(_loop([_at("in")]) | {"forEach": ITEMS}), "a worker of 1.0.0 reads such facts"
