@@ -21,6 +21,7 @@ from typing import Any
 import pytest
 
 from plansurvive.features.express.journal import FOLDER
+from plansurvive.runtime.base.wait import try_lock
 from plansurvive.runtime.connect import connect
 from plansurvive.runtime.server import HOST
 from plansurvive.runtime.settings import Settings
@@ -144,7 +145,10 @@ async def test_a_frozen_worker_that_wakes_up_adds_nothing(chaos: Chaos, environ:
 
 
 def is_frozen(worker: WorkerProcess, environ: dict[str, str]) -> bool:
-    """Freeze a worker, if that is not in the middle of a write: it would keep all others from writing."""
+    """Freeze a worker, if that is not in the middle of a write: it would keep all others from writing.
+
+    That is: into a database, or into the files of as many calls as are made side by side.
+    """
     sent(worker, signal.SIGSTOP)
     while not is_stopped(worker):  # on a busy machine a thread goes on for a while, and may begin a write
         time.sleep(0.001)
@@ -153,10 +157,18 @@ def is_frozen(worker: WorkerProcess, environ: dict[str, str]) -> bool:
         for database in (state / FOLDER / "journal.db", state / "effects" / "log.db"):
             with closing(sqlite3.connect(database, timeout=0.0, isolation_level=None)) as other:
                 other.execute("BEGIN IMMEDIATE")
+        is_writing = any(not is_free(file) for file in (state / "effects" / "locks").iterdir())
     except sqlite3.OperationalError:
+        is_writing = True
+    if is_writing:
         sent(worker, signal.SIGCONT)
-        return False
-    return True
+    return not is_writing
+
+
+def is_free(file: Path) -> bool:
+    """Whether a file is locked by no process."""
+    with file.open("rb") as opened:
+        return try_lock(opened.fileno())
 
 
 def is_stopped(worker: WorkerProcess) -> bool:
