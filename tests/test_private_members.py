@@ -70,6 +70,10 @@ USED = {
         "tells a message from the result of a command, which must never be replaced",
         "tests/workflows/test_undecodable.py",
     ),
+    ("runtime/conversion/visits.py", "_extstore"): (
+        "the type of what the SDK's walks through a message return; they are replaced by ones that look first",
+        "tests/runtime/test_visits.py",
+    ),
     ("runtime/connection.py", "_rpc_call"): (
         "the one method of a connection that the SDK leaves to a subclass; it has no public name",
         "tests/runtime/service/test_connection.py",

@@ -58,7 +58,7 @@ async def test_what_no_rule_fits_is_as_without_a_policy(idle: Plans, make_worker
     file = policy(rule("allow", "run_command", 'command = ["ls *"]'))
     async with make_worker(policy=file):
         plan = await idle.start([COMMAND, work("w")])
-        assert "needs a person's approval" in str((await asked(plan, "c"))["reasons"])
+        assert "needs approval by default" in str((await asked(plan, "c"))["reasons"])
         await plan.approve("c")
         assert (await plan.ended())["status"] == "completed"
         waived = await idle.run([{**COMMAND, "requiresApproval": False}])
