@@ -111,9 +111,12 @@ def _show(found: WouldRun, as_json: bool) -> None:
     if as_json:
         output.show_json(found.model_dump(mode="json"))
         return
-    for what, steps in (("would run", found.runs), ("keeps", found.keeps), ("leaves out", found.leaves_out)):
+    items = [f"{name}: {count:,} item{'s' * (count != 1)} not started" for name, count in found.items.items()]
+    for what, steps, last in (
+        ("would run", found.runs, items), ("keeps", found.keeps, []), ("leaves out", found.leaves_out, []),
+    ):  # fmt: skip
         more = [f"and {len(steps) - SHOWN} more"] if len(steps) > SHOWN else []
-        for at, name in enumerate([*steps[:SHOWN], *more]):
+        for at, name in enumerate([*steps[:SHOWN], *more, *last]):
             output.show(f"  {what if not at else '':<11} {line(name)}")
     output.say(f"Dry run: plan {found.plan_id} was not started.")
 

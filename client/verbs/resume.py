@@ -126,6 +126,10 @@ class WouldRun(Value):
     runs: list[str] = Field(description="Steps that would run.")
     keeps: list[str] = Field(description="Steps that would keep their results.")
     leaves_out: list[str] = Field(description="Steps that are not done, and would not run (`--only`).")
+    items: dict[str, int] = Field(
+        default_factory=dict,
+        description="By loop of which it keeps items, how many others have not started and would.",
+    )
 
 
 async def would_run(
@@ -153,8 +157,7 @@ async def would_run(
         new = rerun_from(run, start_at, new_id, now, "", changes)
     else:
         new = resumption.resumed(run, new_id, now, "", changes)
-    found = resumption.foreseen(run, new)
-    return WouldRun(plan_id=new_id, runs=found.runs, keeps=found.keeps, leaves_out=found.leaves_out)
+    return WouldRun(plan_id=new_id, **resumption.foreseen(run, new)._asdict())
 
 
 def _resumed_already(plan: str, later: str) -> Refused:

@@ -27,6 +27,7 @@ from plansurvive.plans.execution.file_tracking import readers
 from plansurvive.plans.execution.schedule import left_out, reset_to_draft
 from plansurvive.plans.execution.tool_history import begun_again
 from plansurvive.plans.flow.batches.split import begun_items
+from plansurvive.plans.flow.ids import is_pattern, matches
 from plansurvive.plans.log import LogKind
 from plansurvive.plans.model import Step
 from plansurvive.plans.run import Result, Run, Status, StepState, as_it_stands
@@ -67,8 +68,8 @@ def resumed(run: Run, new_id: str, now: datetime, by: str = "", changes: Sequenc
 def continued(run: Run, new_id: str, now: datetime, by: str = "", changes: Sequence[Replacement] = ()) -> Run:
     """As `resumed`, also if all steps are done: of a child plan whose parent was stopped before it learned that."""
     again = not_done(run)
-    sentence = _sentence(f"resumes plan '{run.plan.id}'", run, again, by)
-    new = _next(run, changed(run, as_it_stands(run), changes, again), again, new_id, sentence, now)
+    new = _next(run, changed(run, as_it_stands(run), changes, again), again, new_id)
+    _note(run, new, f"resumes plan '{run.plan.id}'", by, now)
     new.agents = {name: agent for name, agent in run.agents.items() if name in again.names}
     for name in (name for name in run.steps if name in again.names):
         child, again_state = run.steps[name].child, new.steps.get(name) or new.kept.steps.get(name)
@@ -78,15 +79,26 @@ def continued(run: Run, new_id: str, now: datetime, by: str = "", changes: Seque
 
 
 def rerun_from(
-    run: Run, step_id: str, new_id: str, now: datetime, by: str = "", changes: Sequence[Replacement] = ()
+    run: Run,
+    start_at: str | Sequence[str],
+    new_id: str,
+    now: datetime,
+    by: str = "",
+    changes: Sequence[Replacement] = (),
 ) -> Run:
-    """A run of a step, all its dependents, and the steps that are not done. Raises Refused."""
-    _require(run, step_id)
-    relisted = bool(changes) and all(each.step_id == step_id and each.path.startswith("forEach") for each in changes)
-    again = joined(following(run, [step_id], relisted), not_done(run))
-    plan = changed(run, as_it_stands(run), changes, again)
-    sentence = _sentence(f"reruns plan '{run.plan.id}' from '{step_id}'", run, again, by)
-    return _next(run, plan, again, new_id, sentence, now)
+    """A run of a step or several, all their dependents, and the steps that are not done. Raises Refused.
+
+    `start_at`: ids, and patterns of items such as `each[*].build`.
+    """
+    asked = [start_at] if isinstance(start_at, str) else list(dict.fromkeys(start_at))
+    names = list(dict.fromkeys(name for each in asked for name in _required(run, each)))
+    listed = {each.step_id for each in changes if each.path.startswith("forEach")}
+    relisted = listed == set(names) == {each.step_id for each in changes}
+    again = joined(following(run, names, relisted), not_done(run))
+    new = _next(run, changed(run, as_it_stands(run), changes, again), again, new_id)
+    where = " and ".join(f"'{each}'" for each in asked)
+    _note(run, new, f"reruns plan '{run.plan.id}' from {where}", by, now)
+    return new
 
 
 def rerun_only(
@@ -103,8 +115,7 @@ def rerun_only(
         text = f"step '{step_id}' needs '{lacking[0]}', which is not done; rerun with --from {lacking[0]}"
         raise Refused(text, "NOT_DONE")
     plan = changed(run, as_it_stands(run), changes, Again({step_id}, set()))
-    sentence = _sentence(f"reruns only '{step_id}' of plan '{run.plan.id}'", run, Again({step_id}, set()), by)
-    new = _next(run, plan, Again({step_id}, set()), new_id, sentence, now)
+    new = _next(run, plan, Again({step_id}, set()), new_id)
     for other in run.plan.steps:
         if (name := other.id) != step_id and name in open_steps:
             why = f"this run reruns only '{step_id}'"
@@ -112,6 +123,7 @@ def rerun_only(
             before = begun_again(run, other)
             left.past, left.more_past, left.earlier = before.past, before.more_past, before.earlier
             new.steps[name] = left
+    _note(run, new, f"reruns only '{step_id}' of plan '{run.plan.id}'", by, now)
     return new
 
 
@@ -151,7 +163,7 @@ def _is_done(state: StepState) -> bool:
     return state.status in (Status.COMPLETED, Status.SKIPPED) and not undecided
 
 
-def _next(run: Run, other: Changed, again: Again, new_id: str, sentence: str, now: datetime) -> Run:
+def _next(run: Run, other: Changed, again: Again, new_id: str) -> Run:
     run = unclosed(run)
     new, names = run.model_copy(deep=True), again.names
     plan = other.plan
@@ -192,7 +204,6 @@ def _next(run: Run, other: Changed, again: Again, new_id: str, sentence: str, no
     after = {**new.kept.steps, **new.steps}
     done = (name for name, state in after.items() if state.status is Status.COMPLETED and not state.closes)
     new.kept.readers = readers(run, done)
-    new.note(LogKind.RESUMES, sentence, now)
     return new
 
 
@@ -207,23 +218,26 @@ def _require(run: Run, step_id: str) -> Step:
     return step
 
 
-def _sentence(what: str, run: Run, again: Again, by: str) -> str:
-    count, named = len(again.whole), outermost(run, again.whole)
-    who = f" by {by}" if by else ""
-    more = f" and {len(named) - NAMED} more" if len(named) > NAMED else ""
-    which = f" ({', '.join(named[:NAMED])}{more})" if named else ""
-    items = sum(_not_started(run, name) for name in again.within)
-    new = f", {items:,} item{'s' * (items != 1)} to start" if items else ""
-    retained = len(unclosed(run).steps) - len(again.names)
-    return f"{what}{who}: {count} step{'s' * (count != 1)} to run{which}{new}, {retained} retained"
+def _required(run: Run, asked: str) -> list[str]:
+    """The steps that an id or a pattern names. Raises Refused if it names none."""
+    if not is_pattern(asked):
+        return [_require(run, asked).id]
+    found = [name for name in run.outline.nodes if matches(asked, name) and not run.steps[name].closes]
+    if not found:
+        raise unknown_step(asked, run.steps)
+    return found
 
 
-def _not_started(run: Run, name: str) -> int:
-    """Of a loop, how many of its items have not started; what is inside them is not known yet."""
-    opened, rule = run.opened.get(name), run.outline.step(name).for_each
-    if opened is None or opened.items is None or rule is None:
-        return 0
-    return len(opened.items) - begun_items(rule, opened.began, len(opened.items))
+def _note(run: Run, new: Run, what: str, by: str, now: datetime) -> None:
+    """Write into the log what the new run does with the steps of the one before it."""
+    found, who = foreseen(run, new), f" by {by}" if by else ""
+    count, items = len(found.runs), sum(found.items.values())
+    more = f" and {count - NAMED} more" if count > NAMED else ""
+    which = f" ({', '.join(found.runs[:NAMED])}{more})" if count else ""
+    starts = f", {items:,} item{'s' * (items != 1)} to start" if items else ""
+    retained = len(unclosed(run).steps) - len(_restarted(run, new))
+    text = f"{what}{who}: {count} step{'s' * (count != 1)} to run{which}{starts}, {retained} retained"
+    new.note(LogKind.RESUMES, text, now)
 
 
 def outermost(run: Run, names: Collection[str]) -> list[str]:
@@ -238,13 +252,36 @@ class Foreseen(NamedTuple):
     runs: list[str]
     keeps: list[str]
     leaves_out: list[str]
+    items: dict[str, int]
+    """By loop of which it keeps items, how many others have not started and would."""
 
 
 def foreseen(run: Run, new: Run) -> Foreseen:
     """What `new`, which resumes or reruns `run`, would do with its steps."""
-    states = {name: new.kept.steps.get(name) or new.steps.get(name) for name in run.outline.nodes}
-    kept = {name for name, state in states.items() if state is not None and _is_done(state)}
-    left = {name for name, state in states.items() if state is not None and _code(state) == LEFT_OUT}
+    again = _restarted(run, new)
+    left = {name for name in run.outline.nodes if name in new.steps and _code(new.steps[name]) == LEFT_OUT}
+    kept = {name for name in run.outline.nodes if name not in again | left and _is_done(run.steps[name])}
     within = {node.id for name in kept for node in run.outline.ancestors(name)}
-    again = {name for name in states if name not in kept | left | within}
-    return Foreseen(outermost(run, again), outermost(run, kept), outermost(run, left))
+    items = {name: count for name in run.outline.nodes if name in again & within and (count := _not_started(run, name))}
+    within |= {node.id for name in items for node in (run.outline.nodes[name], *run.outline.ancestors(name))}
+    return Foreseen(outermost(run, again - within), outermost(run, kept), outermost(run, left), items)
+
+
+def _restarted(run: Run, new: Run) -> set[str]:
+    """The steps of a run that the next one starts again: what is not done there, in containers that are not either."""
+    found = set[str]()
+    for name, node in run.outline.nodes.items():  # containers come before what is inside them
+        state = new.kept.steps.get(name) or new.steps.get(name)
+        if state is None or _is_done(state) or _code(state) == LEFT_OUT:
+            continue
+        if node.parent is None or node.parent in found:
+            found.add(name)
+    return found
+
+
+def _not_started(run: Run, name: str) -> int:
+    """Of a loop, how many of its items have not started; what is inside them is not known yet."""
+    opened, rule = run.opened.get(name), run.outline.step(name).for_each
+    if opened is None or opened.items is None or rule is None:
+        return 0
+    return len(opened.items) - begun_items(rule, opened.began, len(opened.items))

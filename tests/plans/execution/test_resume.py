@@ -53,9 +53,9 @@ def test_completed_steps_are_kept_with_their_values_and_the_others_begin_anew() 
 
 def test_what_a_new_run_would_do_is_known_before_it_starts() -> None:
     old = _ended(*CHAIN, broken=("b",))
-    assert foreseen(old, resumed(old, "p-r2", LATER)) == (["b", "c"], ["a", "d"], [])
-    assert foreseen(old, rerun_from(old, "d", "p-r2", LATER)) == (["b", "c", "d"], ["a"], [])
-    assert foreseen(old, rerun_only(old, "d", "p-r2", LATER)) == (["d"], ["a"], ["b", "c"])
+    assert foreseen(old, resumed(old, "p-r2", LATER)) == (["b", "c"], ["a", "d"], [], {})
+    assert foreseen(old, rerun_from(old, "d", "p-r2", LATER)) == (["b", "c", "d"], ["a"], [], {})
+    assert foreseen(old, rerun_only(old, "d", "p-r2", LATER)) == (["d"], ["a"], ["b", "c"], {})
 
 
 def test_the_log_names_the_first_steps_that_run_again() -> None:
