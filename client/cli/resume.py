@@ -18,7 +18,7 @@ from plansurvive.client.cli.terminal.session import Connected, author
 from plansurvive.client.ids import plan_id
 from plansurvive.client.requests.workspaces import named
 from plansurvive.client.verbs import runs
-from plansurvive.client.verbs.resume import WouldRun, one_of, would_run
+from plansurvive.client.verbs.resume import WouldRun, would_run
 from plansurvive.client.verbs.runs import Started, Summary
 from plansurvive.plans.editing.next_run import Replacement
 from plansurvive.plans.editing.step_places import setting_of
@@ -27,11 +27,11 @@ from plansurvive.plans.text.safe_text import line
 
 Follow = Annotated[bool, typer.Option("--follow", help="Follow the new run to its end.")]
 From = Annotated[
-    str | None,
+    list[str] | None,
     typer.Option(
         "--from",
         metavar="STEP",
-        help="Rerun this step and everything that depends on it.",
+        help="Rerun this step and everything that depends on it; repeatable, and 'each[*]' are all items.",
         autocompletion=complete_step,
     ),
 ]
@@ -92,8 +92,9 @@ def rerun(
     """Run steps of an ended plan again, in a new run. The other steps keep their results."""
     changes = [_replacement(text) for text in sets or ()]
     if dry_run:
-        one_of(start_at, only)
-        found = session.run(lambda here: would_run(here.client, plan, start_at=start_at, only=only, changes=changes))
+        found = session.run(
+            lambda here: would_run(here.client, plan, reruns=True, start_at=start_at, only=only, changes=changes)
+        )
         _show(found, as_json)
         return
 

@@ -86,7 +86,7 @@ async def rerun(
     client: Client,
     plan: str,
     *,
-    start_at: str | None = None,
+    start_at: str | Sequence[str] | None = None,
     only: str | None = None,
     changes: Sequence[Replacement] = (),
     by: str = "",
@@ -94,29 +94,28 @@ async def rerun(
     workspace: str | None = None,
     verified: bool = False,
 ) -> Started:
-    """Run a step of an ended plan again in a new run: with all its dependents (`start_at`) or alone (`only`).
+    """Run steps of an ended plan again in a new run: with all their dependents (`start_at`) or one alone (`only`).
 
-    Exactly one of the two is given. `changes` replace arguments in the new run. `waivers` and `verified` as for
-    `resume`. Raises Refused: BAD_USAGE, NOT_ENDED, UNKNOWN_STEP, BAD_EDIT, NOT_DONE (`only` needs the results of its
-    dependencies), and NOT_A_PLAN for an agent.
+    Exactly one of the two is given. `start_at`: ids, and patterns of items such as `each[*].build`. `changes` replace
+    arguments in the new run. `waivers` and `verified` as for `resume`. Raises Refused: BAD_USAGE, NOT_ENDED,
+    UNKNOWN_STEP, BAD_EDIT, NOT_DONE (`only` needs the results of its dependencies), and NOT_A_PLAN for an agent.
     """
-    one_of(start_at, only)
+    _at_most_one(start_at, only)
     how = Continued(by, True, verified, False, waivers, workspace)
     if only is not None:
         return await _new_run(
             client, plan, lambda run, new_id, now: rerun_only(run, only, new_id, now, by, changes), how
         )
     return await _new_run(
-        client, plan, lambda run, new_id, now: rerun_from(run, start_at or "", new_id, now, by, changes), how
+        client, plan, lambda run, new_id, now: rerun_from(run, start_at or (), new_id, now, by, changes), how
     )
 
 
-def one_of(start_at: str | None, only: str | None) -> None:
-    """Raises Refused (BAD_USAGE) unless exactly one of them is given."""
-    if (start_at is None) == (only is None):
-        raise Refused(
-            "name either the step to start from (--from STEP) or the only step to run (--only STEP)", "BAD_USAGE"
-        )
+def _at_most_one(start_at: str | Sequence[str] | None, only: str | None) -> None:
+    """Raises Refused (BAD_USAGE) if both are given. What can be named, if neither is, only the plan says."""
+    if start_at and only is not None:
+        text = "name either the step to start from (--from STEP) or the only step to run (--only STEP)"
+        raise Refused(text, "BAD_USAGE")
 
 
 class WouldRun(Value):
@@ -136,25 +135,27 @@ async def would_run(
     client: Client,
     plan: str,
     *,
-    start_at: str | None = None,
+    reruns: bool = False,
+    start_at: str | Sequence[str] | None = None,
     only: str | None = None,
     changes: Sequence[Replacement] = (),
 ) -> WouldRun:
-    """What `rerun` would do, or `resume` if no step is named. Raises as they do, and NOT_A_PLAN for an agent."""
+    """What `rerun` would do, or `resume` without `reruns`. Raises as they do, and NOT_A_PLAN for an agent."""
+    _at_most_one(start_at, only)
     await _ended(client, plan)
     state = await ask(client, plan, "state")
     if "order" in state:
         raise Refused(f"'{plan_id(plan)}' is an agent's run; --dry-run is for plans", "NOT_A_PLAN")
     later = (await links(client, plan)).resumed_by
-    if later and start_at is None and only is None:
+    if later and not reruns:
         raise _resumed_already(plan, later[-1])
     base, now = base_id(plan_id(plan)), datetime.now(UTC)
     new_id = run_id(base, len([name async for name, _ in later_runs(client, base)]) + 2)
     run = caught_up(await undone_since(client, read_run(state)), rules_of_features(), now)
     if only is not None:
         new = rerun_only(run, only, new_id, now, "", changes)
-    elif start_at is not None:
-        new = rerun_from(run, start_at, new_id, now, "", changes)
+    elif reruns:
+        new = rerun_from(run, start_at or (), new_id, now, "", changes)
     else:
         new = resumption.resumed(run, new_id, now, "", changes)
     return WouldRun(plan_id=new_id, **resumption.foreseen(run, new)._asdict())

@@ -41,6 +41,8 @@ LEFT_OUT = "LEFT_OUT"
 """Code of a step that the rerun of a single step skips."""
 NAMED = 3
 """Steps to run that the log names."""
+MAX_NAMED = 20
+"""Steps of the plan that an error names."""
 _RUN = re.compile(r"(.+)-r([1-9][0-9]*)")
 
 
@@ -86,11 +88,19 @@ def rerun_from(
     by: str = "",
     changes: Sequence[Replacement] = (),
 ) -> Run:
-    """A run of a step or several, all their dependents, and the steps that are not done. Raises Refused.
+    """A run of a step or several, all their dependents, and the steps that are not done. Raises Refused, if none too.
 
     `start_at`: ids, and patterns of items such as `each[*].build`.
     """
     asked = [start_at] if isinstance(start_at, str) else list(dict.fromkeys(start_at))
+    if not asked:
+        known = ", ".join(each.id for each in run.plan.steps[:MAX_NAMED])
+        more = f" and {len(run.plan.steps) - MAX_NAMED} more" if len(run.plan.steps) > MAX_NAMED else ""
+        text = (
+            f"name the step to start from (--from STEP), or the only one to run (--only STEP), of {known}{more};"
+            f" `plan resume {run.plan.id}` runs what is not done"
+        )
+        raise Refused(text, "BAD_USAGE")
     names = list(dict.fromkeys(name for each in asked for name in _required(run, each)))
     listed = {each.step_id for each in changes if each.path.startswith("forEach")}
     relisted = listed == set(names) == {each.step_id for each in changes}

@@ -68,7 +68,12 @@ async def test_a_dry_run_of_a_resume_or_rerun_names_the_steps_and_starts_nothing
     shown = (await plan(environ, "rerun", "foreseen", "--from", "write", "--dry-run", "--json")).json
     assert (shown["planId"], shown["runs"], shown["keeps"]) == ("foreseen-r2", ["write", "each[1]", "nap"], ["each[0]"])
     assert shown["items"] == {"each": 2}
-    assert "BAD_USAGE" in (await plan(environ, "rerun", "foreseen", "--dry-run")).err
+    several = await plan(environ, "rerun", "foreseen", "--from", "each[*]", "--from", "write", "--dry-run", "--json")
+    assert (several.json["runs"], several.json["keeps"]) == (["write", "each", "nap"], [])
+    for option in ("--dry-run", "--follow"):
+        told = await plan(environ, "rerun", "foreseen", option)
+        assert (told.code, "BAD_USAGE" in told.err) == (2, True)
+        assert "of write, each, nap;" in " ".join(told.err.split()), told.err
     assert "PLAN_NOT_FOUND" in (await plan(environ, "show", "foreseen-r2")).err
 
 
