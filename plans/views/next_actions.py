@@ -15,7 +15,7 @@ from plansurvive.plans.run import ENDED, PlanStatus, Status
 from plansurvive.plans.text.safe_text import line, quoted
 from plansurvive.plans.usage import OVERRUN_CODE
 from plansurvive.plans.views.models.card import command
-from plansurvive.plans.views.summary import AskedStep, Summary
+from plansurvive.plans.views.summary import MAX_FAILED, AskedStep, Summary
 
 LISTED = 3
 """Steps that are named one by one."""
@@ -117,12 +117,9 @@ def _ended(summary: Summary, name: str) -> list[NextAction]:
     ]
     is_agent = name.startswith(AGENT_PREFIX)  # `plan logs` and `plan rerun` are for plans
     first = next(iter(summary.failed), None)
+    items = {} if is_agent else _tolerated(summary)
     if summary.status is PlanStatus.COMPLETED:
-        is_tolerated = first is not None and pattern_of(first.step_id) != first.step_id
-        if first is not None and is_tolerated and not is_agent and not found:
-            what = f"runs '{line(first.step_id)}' and what depends on it again"
-            found.append(NextAction(f"plan rerun {name} --from {quoted(first.step_id)}", what))
-        return found
+        return found or _items_again(name, items)
     if first is not None and not is_agent:
         what = "shows the attempts of the failed step and what they wrote"
         found.append(NextAction(f"plan logs {name} {quoted(first.step_id)}", what))
@@ -136,9 +133,44 @@ def _ended(summary: Summary, name: str) -> list[NextAction]:
     again = f" and asks again about what was {' or '.join(undecided)}" if undecided else ""
     was_undone = any(each.status == Status.COMPLETED for each in summary.undone)
     done = "what is not done, or was undone" if was_undone else "what is not done"
-    found.append(NextAction(f"plan resume {name}", f"runs {done}{again}; keeps the rest"))
-    if first is not None and not is_agent:
-        outer = template_of(first.step_id).partition(".")[0]
+    found += _items_again(name, items)
+    kept = f", and the failed items of {_named(items)}" if items else ""
+    found.append(NextAction(f"plan resume {name}", f"runs {done}{again}; keeps the rest{kept}"))
+    if first is not None and not is_agent and not items:
+        outer = _top(first.step_id)
         what = f"runs '{line(outer)}' and what depends on it again{', and what was undone' if was_undone else ''}"
         found.append(NextAction(f"plan rerun {name} --from {quoted(outer)}", what))
     return found
+
+
+def _tolerated(summary: Summary) -> dict[str, list[str]]:
+    """By loop, its failed items that it tolerated, so that a resume keeps them: it has not failed itself."""
+    found = dict[str, list[str]]()
+    for each in summary.failed:
+        if pattern_of(each.step_id) != each.step_id:
+            found.setdefault(_top(each.step_id), []).append(each.step_id)
+    # A loop comes after what failed inside it, and of many failures the last ones are left out.
+    last = _top(summary.failed[-1].step_id) if len(summary.failed) >= MAX_FAILED else ""
+    failed = {each.step_id for each in summary.failed} | {last}
+    return {loop: steps for loop, steps in found.items() if loop not in failed}
+
+
+def _items_again(name: str, items: dict[str, list[str]]) -> list[NextAction]:
+    """The command that runs failed items again: one of each loop is named, and those beside it run as well."""
+    if not items:
+        return []
+    first = [steps[0] for steps in items.values()]
+    what, its = f"'{line(first[0])}'", "it"
+    if sum(map(len, items.values())) > 1:
+        what, its = f"all failed items of {_named(items)}", "them"
+    chosen = " ".join(f"--from {quoted(each)}" for each in first)
+    return [NextAction(f"plan rerun {name} {chosen}", f"runs {what} and what depends on {its} again")]
+
+
+def _named(items: dict[str, list[str]]) -> str:
+    return " and ".join(f"'{line(loop)}'" for loop in items)
+
+
+def _top(step_id: str) -> str:
+    """The step of the plan that a step is, or is inside of."""
+    return template_of(step_id).partition(".")[0]

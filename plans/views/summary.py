@@ -34,6 +34,8 @@ _IF_ANY = (
     "undone", "closing", "phase", "asks", "problems", "deadline", "outdated", "unanswered", "lacks_answers", "held_up",
 )  # fmt: skip
 """Fields of a summary that are omitted as long as they say nothing."""
+MAX_FAILED = 100
+"""Failures that a summary has."""
 
 
 class Failure(Value):
@@ -184,7 +186,7 @@ def summary_of(run: Run) -> Summary:
         files_written=list(dict.fromkeys(_files_left(run)))[:1_000],
         tokens=TokensView(**tokens(run)),
         stopped=run.stopped,
-        failed=[_failure(step, state) for step, state in islice(_failed(run, census), 100)],
+        failed=[_failure(step, state) for step, state in islice(_failed(run, census), MAX_FAILED)],
         skipped=[_reason(step, state) for step, state in _those(run, Status.SKIPPED) if not state.is_denied][:100],
         denied=[_denial(run, step) for step, state in _denied(run, census) if not state.is_unanswered][:100],
         unanswered=[_reason(step, state) for step, state in _denied(run, census) if state.is_unanswered][:100],

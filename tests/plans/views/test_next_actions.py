@@ -104,8 +104,20 @@ TABLE: dict[str, tuple[dict[str, Any], list[str]]] = {
         ["plan logs p 'resize[cat.png].thumb'", RESUME, "plan rerun p --from resize"],
     ),
     "an item failed that its loop tolerates": (
-        {"status": "completed", "failed": INSIDE},
+        {"status": "completed", "failed": INSIDE[:1]},
         ["plan rerun p --from 'resize[cat.png].thumb'"],
+    ),
+    "an item failed that its loop tolerates, and then a step": (
+        {"status": "partial", "failed": [*INSIDE[:1], *FAILED]},
+        ["plan logs p 'resize[cat.png].thumb'", "plan rerun p --from 'resize[cat.png].thumb'", RESUME],
+    ),
+    "items of two loops failed that those tolerate": (
+        {"status": "completed", "failed": [Failure(step_id=each) for each in ("a[1]", "a[2]", "b[x].y")]},
+        ["plan rerun p --from 'a[1]' --from 'b[x].y'"],
+    ),
+    "more items failed than a summary has": (
+        {"status": "partial", "failed": [Failure(step_id=f"a[{number}]") for number in range(100)]},
+        ["plan logs p 'a[0]'", RESUME, "plan rerun p --from a"],
     ),
     "a step was denied": ({"status": "partial", "denied": DENIED}, [RESUME]),
     "the budget is spent": (
@@ -138,6 +150,13 @@ def test_no_status_is_forgotten() -> None:
 def test_a_denial_says_that_it_will_be_asked_again() -> None:
     (found,) = next_actions(Summary(plan_id="p", status=PlanStatus.PARTIAL, denied=DENIED))
     assert "asks again about what was denied" in found.sentence
+
+
+def test_a_resume_is_said_to_keep_the_items_that_failed_within_tolerate() -> None:
+    steps = [Failure(step_id=each) for each in ("a[1]", "a[2]", "build")]
+    _, rerun, resume = next_actions(Summary(plan_id="p", status=PlanStatus.PARTIAL, failed=steps))
+    assert rerun.sentence == "runs all failed items of 'a' and what depends on them again"
+    assert resume.sentence == "runs what is not done; keeps the rest, and the failed items of 'a'"
 
 
 def test_what_was_undone_is_run_again() -> None:
