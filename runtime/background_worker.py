@@ -20,9 +20,12 @@ import os
 import signal
 import socket
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
+from temporalio.service import RPCError
+
+from plansurvive.plans.errors import PlanError
 from plansurvive.runtime import daemon
 from plansurvive.runtime.base.code_place import CODE, IMPORTED_FROM, IS_CHECKOUT
 from plansurvive.runtime.base.wait import locked_async, until
@@ -36,6 +39,8 @@ from plansurvive.runtime.task_queues import WORKER, listeners
 
 START_SECONDS = 180.0
 """A busy machine compiles all of the code first, which takes a minute; a worker that ends is noticed at once."""
+LOOK_SECONDS = 2.0
+"""How often a command that follows a plan looks whether its background worker is alive."""
 DRAIN_SECONDS = 86_400
 """Seconds that a replaced worker has to finish its running steps."""
 
@@ -62,16 +67,21 @@ def worker_command() -> list[str]:
     return [sys.executable, *(() if IS_CHECKOUT else ("-P",)), str(CODE / "worker.py")]
 
 
-async def ensure_worker(settings: Settings, connection: Connection, *, as_set: bool = True) -> BackgroundWorker | None:
+async def ensure_worker(
+    settings: Settings, connection: Connection, *, as_set: bool = True, again: bool = False
+) -> BackgroundWorker | None:
     """The background worker, started if needed; None if this server gets none. Raises WorkerFailed.
 
-    `as_set`: one with other settings is replaced; else any that runs today's code will do.
+    `as_set`: one with other settings is replaced; else any that runs today's code will do. `again`: none is started
+    but in the place of one that has died; `plan down` leaves none.
     """
     if not settings.auto_worker or not connection.is_on_this_machine:
         return None
     settings.make_state_dir()
     async with locked_async(settings.state_dir / "worker.lock"):
         record = _record(settings, connection)
+        if again and BackgroundWorker.last(record) is None:
+            return None
         environ = worker_environ(settings, connection)
         present = BackgroundWorker.read(record)
         if present and not _will_do(present, _fingerprint(environ, settings, connection), settings, as_set):
@@ -82,6 +92,23 @@ async def ensure_worker(settings: Settings, connection: Connection, *, as_set: b
         if present is not None:
             await _wait_until_it_listens(present, connection, record)
         return present
+
+
+async def keep_worker(settings: Settings, connection: Connection, say: Callable[[str], None]) -> None:
+    """Start the background worker again whenever it has died, until this is cancelled. Says so."""
+    record = _record(settings, connection)
+    while True:
+        await asyncio.sleep(LOOK_SECONDS)
+        last = BackgroundWorker.last(record)
+        if last is None or last.is_alive():
+            continue
+        try:
+            if await ensure_worker(settings, connection, as_set=False, again=True) is not None:
+                say("The background worker ended unexpectedly; another one has been started.")
+        except (PlanError, OSError, RPCError) as error:
+            # The server may be away as well: whoever follows the plan says that. The next look tries again.
+            if isinstance(error, WorkerFailed):
+                say(error.message)
 
 
 async def stop_workers(settings: Settings) -> list[BackgroundWorker]:

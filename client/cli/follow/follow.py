@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import sys
 from collections.abc import Callable
 from functools import partial
@@ -45,8 +46,9 @@ _STYLE = {"completed": MARKS["completed"], "failed": MARKS["failed"]}
 async def follow(here: Connected, plan: str, *, as_json: bool, rows: Callable[[str], None] = show) -> Summary:
     """Show progress until the plan has ended; returns its summary. Raises InvalidPlan if the worker rejected it.
 
-    `rows` prints what a file or a pipe gets instead of the board.
+    `rows` prints what a file or a pipe gets instead of the board. A background worker that dies is replaced.
     """
+    keeper = asyncio.create_task(_keep_worker(here, on_screen=sys.stdout.isatty() and not as_json))
     try:
         if as_json:
             async for event in runs.watch(here.client, plan, say=say, live=True):
@@ -60,7 +62,17 @@ async def follow(here: Connected, plan: str, *, as_json: bool, rows: Callable[[s
         if error.code == "QUERY_FAILED" and await has_ended(here.client, plan):
             await runs.wait(here.client, plan)
         raise
+    finally:
+        keeper.cancel()
     return await runs.wait(here.client, plan)
+
+
+async def _keep_worker(here: Connected, *, on_screen: bool) -> None:
+    """Have a background worker as long as the plan is followed; `on_screen`: nothing is said."""
+    if here.keeps_worker:
+        from plansurvive.runtime.background_worker import keep_worker  # `plan list` does without
+
+        await keep_worker(here.settings, here.connection, (lambda _: None) if on_screen else say)
 
 
 def show_summary(summary: Summary, console: SafeConsole | None = None, *, undo: Undo | None = None) -> None:

@@ -1,4 +1,4 @@
-"""The embedded server dies while a command follows a plan: the command starts it, and follows the plan to its end."""
+"""The embedded server or its worker dies while a command follows a plan: the command starts it again."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from plansurvive.runtime import server
+from plansurvive.runtime import background_worker, server
+from plansurvive.runtime.connect import reach
 from plansurvive.runtime.settings import Settings
 from tests.client.cli.command import line_with, plan, running
 from tests.kit.driving import GO
@@ -71,3 +72,41 @@ async def test_a_server_that_was_stopped_on_purpose_is_not_started_by_whoever_fo
             seen += (await process.stderr.readline()).decode()
         assert "starting it again" not in seen
         assert server.recorded(embedded) is None
+
+
+@pytest.mark.parametrize("verb", ["run", only_nightly("watch")])
+async def test_a_worker_that_died_is_replaced_by_whoever_follows(
+    embedded: Settings, workspace: Path, verb: str
+) -> None:
+    file = workspace.parent / "plan.json"
+    file.write_text(json.dumps(STEPS))
+    environ = os.environ | embedded.as_environ()
+    arguments = [str(file), "--yes", "--id", "orphan", "--workspace", str(workspace)]
+    if verb == "watch":
+        assert (await plan(environ, "start", *arguments)).code == 0
+        arguments = ["orphan"]
+    async with running(environ, verb, *arguments) as process:
+        await line_with(process, "slow")
+        await until((workspace / "begun").exists, "the command runs")
+        (first,) = background_worker.recorded(embedded)
+        os.kill(first.pid, signal.SIGKILL)
+        (workspace / GO).touch()
+        _, told = await process.communicate()
+        assert process.returncode == 0, told.decode()
+    assert (workspace / "done.txt").read_text() == "x"
+    assert "The background worker ended unexpectedly; another one has been started." in told.decode()
+    (second,) = background_worker.recorded(embedded)
+    assert second.pid != first.pid
+
+
+async def test_a_worker_that_was_stopped_on_purpose_is_not_replaced(embedded: Settings, workspace: Path) -> None:
+    file = workspace.parent / "plan.json"
+    file.write_text(json.dumps(STEPS))
+    environ = os.environ | embedded.as_environ()
+    async with running(environ, "run", str(file), "--yes", "--id", "stopped", "--workspace", str(workspace)) as process:
+        await line_with(process, "slow")
+        await until((workspace / "begun").exists, "the command runs")
+        connection = await reach(embedded, print)
+        assert await background_worker.stop_workers(embedded)
+        assert await background_worker.ensure_worker(embedded, connection, again=True) is None
+        assert background_worker.recorded(embedded) == []
