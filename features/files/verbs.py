@@ -169,8 +169,7 @@ async def compensate(
     run = await _undone_run(client, earlier[-1][0] if earlier else plan)
     if run is None or not preview(run, step_id):
         return None
-    if later := (await links(client, plan)).resumed_by:
-        raise Refused(f"plan '{name}' was resumed as '{later[-1]}'; undo that run instead", "ALREADY_RESUMED")
+    await _not_resumed(client, plan)
     new_id = undo_plan_id(name, len(earlier) + 1)
     try:
         new = undoing(run, new_id, datetime.now(UTC), step_id=step_id, yes=yes)
@@ -180,10 +179,36 @@ async def compensate(
         raise Refused(text, "UNDO_RUNNING") from None
 
 
+async def _not_resumed(client: Client, plan: str) -> None:
+    """Raises Refused (ALREADY_RESUMED) with the run to undo: the last of those that resumed the plan."""
+    last = ""
+    while later := (await links(client, last or plan)).resumed_by:
+        last = later[-1]
+    if last:
+        text = f"plan '{plan_id(plan)}' was resumed as '{last}', which has taken over its steps: plan undo {last}"
+        raise Refused(text, "ALREADY_RESUMED")
+
+
 async def would_undo(client: Client, plan: str, step: str | None, *, partly: bool = False) -> Undone:
-    """What `undo_whole` would do; also of a plan that is running. Raises as `undo`."""
-    calls = await compensations(client, plan, step)
-    return Undone(await undo(client, plan, step, dry_run=True, partly=partly), calls)
+    """What `undo_whole` would do; also of a plan that is running. Raises as `undo`, and ALREADY_RESUMED as it does."""
+    calls = await _calls_of(client, await _places(client, plan, step))
+    return Undone(await _undo(client, plan, step, dry_run=True, partly=partly), calls)
+
+
+async def _calls_of(client: Client, places: Sequence[_Place]) -> list[UndoCall]:
+    """The calls that undo these steps. Raises Refused (ALREADY_RESUMED) if a later run has taken them over."""
+    calls = await _compensations_at(client, places)
+    for _, place, _ in places if calls else ():
+        await _not_resumed(client, place)
+    return calls
+
+
+async def _undo(client: Client, plan: str, step: str | None, *, dry_run: bool, partly: bool) -> ChangesReport:
+    """As `undo`. Raises ALREADY_RESUMED if files are refused that a later run of the plan may have changed."""
+    report = await undo(client, plan, step, dry_run=dry_run, partly=partly)
+    if report.refused and not partly:
+        await _not_resumed(client, plan)
+    return report
 
 
 async def undo_whole(
@@ -202,9 +227,9 @@ async def undo_whole(
     """
     await _ended(client, plan)
     places, undo_plan = await _places(client, plan, step), ""
-    calls = await _compensations_at(client, places)
+    calls = await _calls_of(client, places)
     if calls and not partly:
-        trial = await undo(client, plan, step, dry_run=True, partly=False)
+        trial = await _undo(client, plan, step, dry_run=True, partly=False)
         if trial.refused:
             return Undone(trial, calls)
     for _, place, inner in places if calls else ():
@@ -214,7 +239,7 @@ async def undo_whole(
         undo_plan = started.plan_id
         if not (await to_its_end(started)).is_completed and not partly:
             return Undone(ChangesReport(dry_run=False), calls, is_whole=False, undo_plan=undo_plan)
-    return Undone(await undo(client, plan, step, dry_run=False, partly=partly), calls, undo_plan=undo_plan)
+    return Undone(await _undo(client, plan, step, dry_run=False, partly=partly), calls, undo_plan=undo_plan)
 
 
 async def _ended(client: Client, plan: str) -> WorkflowExecutionDescription:

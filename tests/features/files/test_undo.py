@@ -92,6 +92,28 @@ async def test_one_step_is_undone_and_runs_again_when_the_plan_is_resumed(
     assert left(workspace) == ["a.txt", "b.txt", "c.txt"]
     with pytest.raises(Refused, match=f"was resumed as '{ended}-r2'"):
         await runs.compensate(temporal_client, ended)
+    for options in (("--dry-run",), ("--yes",)):
+        refused = await plan(environ, "undo", ended, *options)
+        assert (refused.code, "ALREADY_RESUMED" in refused.err) == (2, True), refused.err
+    assert (await plan(environ, "undo", f"{ended}-r2", "--dry-run")).code == 0
+
+
+async def test_an_undo_names_the_last_run_where_a_later_one_has_changed_the_files_since(
+    environ: Environ, worker: Worker, tmp_path: Path, workspace: Path
+) -> None:
+    name = f"rewritten-{uuid.uuid4().hex[:8]}"
+    writes = {"id": "a", "tool": "write_file", "args": {"path": "a.txt", "content": "one"}}
+    assert (await plan(environ, "run", written(tmp_path / "plan.json", {"id": name, "steps": [writes]}))).code == 0
+    for earlier, content in ((name, "two"), (f"{name}-r2", "three")):
+        change = ("--set", f"a.args.content={content}")
+        assert (await plan(environ, "rerun", earlier, "--from", "a", *change, "--follow")).code == 0
+    for options in (("--dry-run",), ()):
+        refused = await plan(environ, "undo", name, *options)
+        assert (refused.code, "ALREADY_RESUMED" in refused.err) == (2, True), refused.err
+        assert f"plan undo {name}-r3" in " ".join(refused.err.split())
+    assert (await plan(environ, "undo", f"{name}-r3")).code == 0
+    assert left(workspace) == []
+    assert (await plan(environ, "undo", name)).err == "Nothing to undo.\n"
 
 
 async def test_a_second_cancellation_ends_a_plan_that_rolls_back(
