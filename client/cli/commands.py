@@ -134,6 +134,28 @@ _PASSED_ON: dict[str, Any] = {
 """`worker` passes all its arguments, `--help` included, to worker.py."""
 
 
+ONCE = frozenset(
+    {
+        "--after", "--args", "--as", "--attempt", "--before", "--data", "--digest", "--only", "--schedule", "--to",
+        "--tools", "--with",
+    }
+)  # fmt: skip
+"""Options that say what a command is about. Of others, such as `--workspace`, the last one counts, as is usual."""
+
+
+class Parsed(TyperCommand):
+    """A command that refuses an option of `ONCE` given twice: one of the two values would count for nothing."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """As of every command. Raises UsageError."""
+        given = [each for each in self.make_parser(ctx).parse_args(args=list(args))[2] if ONCE.intersection(each.opts)]
+        for each in given:
+            if given.count(each) > 1 and not each.multiple:
+                ctx.fail(f"{each.opts[-1]} is given {given.count(each)} times, and takes one value")
+        found: list[str] = super().parse_args(ctx, args)
+        return found
+
+
 class Deferred(TyperCommand):
     """A command known by name and sentence; its module is imported when it has to parse arguments."""
 
@@ -223,7 +245,7 @@ def _imported(name: str, command: Command) -> Any:
         group.name = name
         return group
     app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
-    app.command(name, **(_PASSED_ON if name == "worker" else {}))(found)
+    app.command(name, cls=Parsed, **(_PASSED_ON if name == "worker" else {}))(found)
     return typer.main.get_command(app)
 
 

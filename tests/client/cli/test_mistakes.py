@@ -40,6 +40,9 @@ FILES: dict[str, Mistake] = {
     "an empty file": Mistake(
         "check FILE", "a plan is an object with steps, this is empty; `plan init` makes a first one", ""
     ),
+    "an option that takes one value, twice": Mistake(
+        "rerun ID --only a --only b", "--only is given 2 times, and takes one value"
+    ),
     "a list instead of a plan": Mistake(
         "check FILE", "a plan is an object with steps, this is a list; `plan init` makes a first one", "- a\n"
     ),
