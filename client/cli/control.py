@@ -108,6 +108,8 @@ async def _decide(here: Connected, plan: str, choice: Choice, *, approved: bool)
     if is_pattern(choice.step_id):
         return await _decide_all(client, plan, choice, approved=approved)
     asked = await runs.call(client, plan, choice.step_id)
+    if asked is not None and asked.decided:
+        raise Refused(asked.decided, "ALREADY_DECIDED")
     if asked is not None:
         others = with_args(asked, choice.args) if choice.args is not None and asked.takes_args else None
         # Of two calls, only the one that will run is compared with the file: the other is not approved.

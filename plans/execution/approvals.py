@@ -139,6 +139,17 @@ def _what_awaits_inside(run: Run, step_id: str) -> str:
     return f"and is decided by what is inside it: '{found}' awaits a decision{more}"
 
 
+def decided(run: Run, step_id: str) -> str:
+    """The decision about a step that makes another one too late, as a sentence; empty if there is none."""
+    state, earlier = run.steps[step_id], run.decisions.get(step_id)
+    if earlier is None:
+        return ""
+    what = f"{'approved' if earlier.approved else 'denied'}{by_whom(earlier)}"
+    is_used = state.permanently_blocked or state.status in DONE | {Status.RUNNING} or earlier.source == "timeout"
+    way = "" if is_used else f"; `plan withdraw {run.plan.id} {step_id}` takes it back"
+    return f"step '{step_id}' was already {what}{way}"
+
+
 def check(
     run: Run, message: Decide, now: datetime | None = None, rules: RuleSet = NO_RULES
 ) -> Step:  # fmt: skip
@@ -149,15 +160,12 @@ def check(
     step = run.step_of(message.step_id)
     if step is None:
         raise unknown_step(message.step_id, run.steps)
-    state, earlier = run.steps[step.id], run.decisions.get(step.id)
+    state = run.steps[step.id]
     _refuse_approval_of_question(run, step)
     if message.override:
         _check_override(step, message)
-    if earlier is not None:
-        what = f"{'approved' if earlier.approved else 'denied'}{by_whom(earlier)}"
-        is_used = state.permanently_blocked or state.status in DONE | {Status.RUNNING} or earlier.source == "timeout"
-        way = "" if is_used else f"; `plan withdraw {run.plan.id} {step.id}` takes it back"
-        raise Refused(f"step '{step.id}' was already {what}{way}", "ALREADY_DECIDED")
+    if earlier := decided(run, step.id):
+        raise Refused(earlier, "ALREADY_DECIDED")
     too_late = DONE if state.awaiting and message.args is None else DONE | {Status.RUNNING}
     if state.permanently_blocked or state.status in too_late:
         status = "permanently blocked" if state.status is Status.BLOCKED else f"already {state.status}"

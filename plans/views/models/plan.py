@@ -326,3 +326,6 @@ class CallView(View, Card):
     """What a decision on a step would be about now, whether or not it awaits one (kind `early`)."""
 
     is_whole: bool = Field(default=True, description="Every value in it is known; else it asks again once they are.")
+    decided: str = Field(
+        default="", description="The decision that counts, as a sentence, if there is one; omitted otherwise."
+    )

@@ -59,7 +59,8 @@ def call_view(run: Run, step_id: str) -> dict[str, Any]:
         return _json(Card(**_shown(run, step, known), kind=QUESTION, digest=digest)) | {"isWhole": True}
     call = upcoming(run, step)
     found = _shown(run, step, call.call.args) | _why(run, step, call.call)
-    return _json(Card(**found, kind="early", digest=digest_of(call.call))) | {"isWhole": call.is_whole}
+    view = _json(Card(**found, kind="early", digest=digest_of(call.call))) | {"isWhole": call.is_whole}
+    return view | ({"decided": decided} if (decided := approvals.decided(run, step_id)) else {})
 
 
 def card(run: Run, step: Step) -> Card:

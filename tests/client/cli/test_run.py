@@ -379,3 +379,21 @@ def test_a_server_that_nobody_named_is_named(temporal_client: Client, origin: Or
         Origin.LOCAL: "Server localhost:7233, already running on this machine; "
         "PLANS_SERVER=embedded starts one of your own."
     }.get(origin, "")
+
+
+async def test_a_step_that_was_decided_is_refused_without_its_call(
+    environ: Environ, worker: Worker, tmp_path: Path
+) -> None:
+    nap = {"id": "nap", "tool": "sleep", "args": {"seconds": 600}}
+    say = {"id": "say", "tool": "run_command", "args": {"command": "echo spoken"}, "dependsOn": ["nap"]}
+    assert (
+        await plan(environ, "start", written(tmp_path / "plan.json", {"id": "twice", "steps": [nap, say]}))
+    ).code == 0
+    first = await plan(environ, "approve", "twice", "say", "--by", "ann")
+    assert (first.code, "echo spoken" in first.err) == (0, True), first
+    for command in ("approve", "deny"):
+        again = await plan(environ, command, "twice", "say", "--by", "bob")
+        assert (again.code, "spoken" in again.out + again.err) == (2, False), again
+        assert "ALREADY_DECIDED: step 'say' was already approved by ann" in again.err
+        assert "`plan withdraw twice say` takes it back" in " ".join(again.err.split())
+    assert (await plan(environ, "cancel", "twice")).code == 0
