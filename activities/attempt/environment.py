@@ -86,6 +86,12 @@ class ToolEnvironment:
         await asyncio.to_thread(self.watcher.wrote, context)
         return value
 
+    async def looked(self, tool: Tool, context: ToolContext) -> None:
+        """The worker of an earlier attempt died in a call that is not made again: record what it had changed."""
+        if self.watcher is not None and tool.is_opaque:
+            async with self.watcher.watching(context, {}):  # the first snapshot has what its text names
+                pass
+
     async def replaced(self, tool: Tool, context: ToolContext) -> None:
         """A layer gave the result instead of the tool: files it has written are the call's own, for undo and beside
         other calls."""

@@ -11,6 +11,7 @@ import time
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import partial
 from typing import Any
 
 from pydantic import ValidationError
@@ -85,8 +86,9 @@ class Attempts:
             found = await _value(tool, call, context, self.values, self.site)
             return await _return(*found, context, _since(started), number, self.values)
 
+        looked = partial(self.site.looked, tool, context)
         return await around_attempt(
-            self.site.layers, tool, context, lambda: work() if call.repeatable else once(context, work)
+            self.site.layers, tool, context, lambda: work() if call.repeatable else once(context, work, looked)
         )
 
     def failed(self, error: BaseException, context: ToolContext, duration: float) -> tuple[ToolError, dict[str, Any]]:

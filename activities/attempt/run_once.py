@@ -18,14 +18,19 @@ from plansurvive.plans.errors import ToolError
 from plansurvive.runtime.errors import KeyMissing
 
 
-async def once(context: ToolContext, work: Callable[[], Awaitable[Return]]) -> Return:
+async def once(
+    context: ToolContext, work: Callable[[], Awaitable[Return]], looked: Callable[[], Awaitable[None]]
+) -> Return:
     """Do the work unless an earlier attempt began it; return its result if it finished.
 
-    Raises ToolError: OUTCOME_UNKNOWN if the attempt did not finish, or the error it ended with.
+    `looked` records the files that an attempt changed which did not finish. Raises ToolError: OUTCOME_UNKNOWN after one
+    of these, or the error that it ended with.
     """
     log, key = context.effects.log, context.call.key
     claim = await asyncio.to_thread(log.find, key)
     if claim is not None:
+        if claim.state == "open":
+            await looked()
         return _earlier(context, claim)
     claim = Effect(key, "call")
     await asyncio.to_thread(log.begin, claim)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import shutil
 import threading
 from pathlib import Path
 
@@ -10,10 +11,12 @@ import pytest
 import xxhash
 
 from plansurvive.activities.attempt.environment import ToolEnvironment
+from plansurvive.activities.provenance.journal import CHANGES
 from plansurvive.activities.provenance.scan import CACHE_MARK, MAX_ENTRIES, SKIPPED, look
 from plansurvive.activities.provenance.watcher import MAX_LISTED, Watcher
 from plansurvive.activities.sandbox.sandbox import choose
 from plansurvive.activities.tools.tool import Tool, ToolContext, tool
+from plansurvive.activities.workspace.effect_log import Effect
 from plansurvive.activities.workspace.workspace import Workspace
 from plansurvive.plans.activity_io import Return
 from plansurvive.plans.files.changes import FileChange
@@ -111,6 +114,21 @@ async def test_what_was_there_before_a_call_whose_worker_died_is_known_to_the_ne
     await call.error("run_command", command=command)
     later = call.but(again=True, site=ToolEnvironment(watcher=Watcher(state_dir)))
     await later.run("run_command", command=command)
+    assert changes(later)["old"].before == xxhash.xxh3_128_hexdigest(b"old\n")
+
+
+async def test_what_a_call_had_done_whose_worker_died_is_recorded_where_it_is_not_made_again(
+    watched: Attempts, state_dir: Path
+) -> None:
+    await watched.run("read_file", path="old")
+    command, call = "echo more >> old; x=ma; echo hi > ${x}de; exit 1", watched.but(step="s")
+    await call.error("run_command", command=command)
+    shutil.rmtree(state_dir / CHANGES)  # as of a worker that died before it recorded them
+    watched.effects.log.begin(Effect("plan-p/s", "call"))
+    later = call.but(again=True, repeatable=False, site=ToolEnvironment(watcher=Watcher(state_dir)))
+    error = await later.error("run_command", command=command)
+    assert error.type == "OUTCOME_UNKNOWN"
+    assert set(error.details[0]["wrote"]) == {"old", "made"}
     assert changes(later)["old"].before == xxhash.xxh3_128_hexdigest(b"old\n")
 
 
