@@ -148,7 +148,9 @@ async def test_what_an_agent_repeats_of_a_persons_plan_waives_nothing(
         await asked_of(agent, again["planId"], "delete")
         await called(agent, "plan_cancel", planId=again["planId"])
         await called(agent, "plan_show", planId=again["planId"], wait=20)
-        undone = await called(agent, "plan_undo", planId=mine.plan_id)
+        code, text = await refused(agent, "plan_undo", planId=mine.plan_id)
+        assert (code, again["planId"] in text) == ("ALREADY_RESUMED", True)
+        undone = await called(agent, "plan_undo", planId=again["planId"])
         assert undone["dryRun"]
     assert (workspace / "old.txt").read_text() == "again"
 
