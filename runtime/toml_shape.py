@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from types import UnionType
-from typing import Annotated, Any, TypeVar, Union, get_args, get_origin
+from typing import Annotated, Any, Protocol, TypeVar, Union, get_args, get_origin
 
 from pydantic import BaseModel, ValidationError
 
@@ -20,7 +20,8 @@ from plansurvive.runtime.toml_file import parsed, refusal
 from plansurvive.runtime.toml_lines import Lines
 
 M = TypeVar("M", bound=BaseModel)
-Place = tuple[str | int, ...]
+C = TypeVar("C", bound="Checked")
+KeyPath = tuple[str | int, ...]
 MOST = 10
 """Problems of a file that are listed."""
 _TABLES = ("dict_type", "model_type", "model_attributes_type")
@@ -43,12 +44,33 @@ def shaped(
     try:
         return model.model_validate(data)
     except ValidationError as error:
-        found = dict[Place, list[str]]()
+        found = dict[KeyPath, list[str]]()
         for each in error.errors(include_input=False, include_url=False):
             place = _place(each["loc"], data, is_missing=each["type"] == "missing")
             found.setdefault(place, []).append(_wrong(model, place, each, examples or {}))
         problems = [(place, ", or ".join(dict.fromkeys(texts))) for place, texts in found.items()]
         raise wrong(text, path, setting, problems) from None
+
+
+class Checked(Protocol):
+    """A table that says what else is wrong with it."""
+
+    @property
+    def problems(self) -> list[str]:
+        """Each as `KEY: what`."""
+        ...
+
+
+def checked(found: Mapping[str, C], table: str, text: str, path: Path, setting: str) -> Mapping[str, C]:
+    """The tables below `table` of a file, by name. Raises SettingError about `setting`, with their first problems."""
+    problems = [
+        ((table, name, *key.split(".")), what)
+        for name, each in found.items()
+        for key, _, what in (problem.partition(": ") for problem in each.problems)
+    ]
+    if problems:
+        raise wrong(text, path, setting, problems)
+    return found
 
 
 def wrong(text: str, path: Path, setting: str, problems: Iterable[tuple[Sequence[str | int], str]]) -> SettingError:
@@ -62,7 +84,7 @@ def wrong(text: str, path: Path, setting: str, problems: Iterable[tuple[Sequence
     return refusal(setting, path, "; ".join([*rows, *more]))
 
 
-def _place(loc: Sequence[str | int], data: Any, *, is_missing: bool) -> Place:
+def _place(loc: Sequence[str | int], data: Any, *, is_missing: bool) -> KeyPath:
     """The path of a key; without what names one of several types that a value may have."""
     place = list[str | int]()
     at = data
@@ -76,7 +98,7 @@ def _place(loc: Sequence[str | int], data: Any, *, is_missing: bool) -> Place:
     return tuple(place)
 
 
-def _wrong(model: type[BaseModel], place: Place, error: Any, examples: Mapping[str, tuple[str, str]]) -> str:
+def _wrong(model: type[BaseModel], place: KeyPath, error: Any, examples: Mapping[str, tuple[str, str]]) -> str:
     kind, message = error["type"], in_plain_words(str(error["msg"]))
     if kind == "extra_forbidden":
         known = [*dict.fromkeys(name for each in _types(model, place[:-1]) for name in _keys(each))]
@@ -95,7 +117,7 @@ def _wrong(model: type[BaseModel], place: Place, error: Any, examples: Mapping[s
     return f"its name {message}" if "[key]" in error["loc"] else message
 
 
-def _table(model: type[BaseModel], place: Place) -> tuple[str, str]:
+def _table(model: type[BaseModel], place: KeyPath) -> tuple[str, str]:
     """The header of the table that belongs at a place, and a line of it."""
     name = ".".join(map(str, place))
     for each in _types(model, place):
@@ -118,7 +140,7 @@ def _types(kind: Any, place: Sequence[str | int]) -> list[Any]:
     return found
 
 
-def _items(model: type[BaseModel], place: Place) -> list[Any]:
+def _items(model: type[BaseModel], place: KeyPath) -> list[Any]:
     return [inner for each in _types(model, place) for inner in _below(each, 0) if get_origin(each) is list]
 
 

@@ -86,10 +86,10 @@ class Attempts:
             found = await _value(tool, call, context, self.values, self.site)
             return await _return(*found, context, _since(started), number, self.values)
 
-        looked = partial(self.site.looked, tool, context)
-        return await around_attempt(
-            self.site.layers, tool, context, lambda: work() if call.repeatable else once(context, work, looked)
-        )
+        async def single() -> Return:
+            return await once(context, work, partial(self.site.looked, tool, context))
+
+        return await around_attempt(self.site.layers, tool, context, work if call.repeatable else single)
 
     def failed(self, error: BaseException, context: ToolContext, duration: float) -> tuple[ToolError, dict[str, Any]]:
         """The failure of an attempt for people, without secrets, and what it reports besides."""

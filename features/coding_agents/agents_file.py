@@ -28,7 +28,7 @@ from plansurvive.plans.model.receivers import Receiver
 from plansurvive.runtime.home_paths import home_path
 from plansurvive.runtime.settings import SettingError, Settings
 from plansurvive.runtime.toml_file import read_text
-from plansurvive.runtime.toml_shape import shaped, wrong
+from plansurvive.runtime.toml_shape import checked, shaped
 
 FILE = "agents.toml"
 """Name of the file in the state directory, unless PLANS_AGENTS names another."""
@@ -130,7 +130,9 @@ def read_agents(settings: Settings) -> Mapping[str, CodingAgent]:
     path = file_of(settings)
     is_named = settings.of(CodingAgentSettings).agents is not None
     text = read_text(path, SETTING, is_named=is_named, may_do="have programs started")
-    return {} if text is None else _checked(path, text)
+    if text is None:
+        return {}
+    return checked(shaped(AgentsFile, text, path, SETTING).agents, "agents", text, path, SETTING)
 
 
 def unknown(name: str, known: Mapping[str, CodingAgent], path: Path) -> str:
@@ -150,15 +152,3 @@ def agent_of(name: str, settings: Settings) -> CodingAgent:
     if name not in known:
         raise ToolError("NO_CODING_AGENT", unknown(name, known, file_of(settings)))
     return known[name]
-
-
-def _checked(path: Path, text: str) -> Mapping[str, CodingAgent]:
-    found = shaped(AgentsFile, text, path, SETTING).agents
-    problems = [
-        (("agents", name, *key.split(".")), what)
-        for name, agent in found.items()
-        for key, _, what in (problem.partition(": ") for problem in agent.problems)
-    ]
-    if problems:
-        raise wrong(text, path, SETTING, problems)
-    return found

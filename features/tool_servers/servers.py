@@ -33,7 +33,7 @@ from plansurvive.plans.errors import PlanError
 from plansurvive.plans.model import Value
 from plansurvive.runtime.settings import Settings
 from plansurvive.runtime.toml_file import read_text
-from plansurvive.runtime.toml_shape import shaped, wrong
+from plansurvive.runtime.toml_shape import checked, shaped
 
 FILE = "mcp.toml"
 """Name of the file in the state directory, unless PLANS_MCP names another."""
@@ -57,7 +57,9 @@ def read_servers(settings: Settings) -> Mapping[str, ToolServer]:
     found = read_text(
         path, SETTING, is_named=settings.of(ToolServerSettings).mcp is not None, may_do="have programs started"
     )
-    return {} if found is None else _checked(path, found)
+    if found is None:
+        return {}
+    return checked(shaped(ToolServerFile, found, path, SETTING).servers, "servers", found, path, SETTING)
 
 
 def secrets_in(servers: Mapping[str, ToolServer], directory: Path, environ: Mapping[str, str]) -> list[SecretStr]:
@@ -72,15 +74,3 @@ def secrets_in(servers: Mapping[str, ToolServer], directory: Path, environ: Mapp
 def _references(server: ToolServer) -> Iterator[str]:
     yield from server.env.values()
     yield from (each for each in (server.token, server.oauth and server.oauth.client_secret) if each)
-
-
-def _checked(path: Path, text: str) -> Mapping[str, ToolServer]:
-    found = shaped(ToolServerFile, text, path, SETTING).servers
-    problems = [
-        (("servers", name, *key.split(".")), what)
-        for name, server in found.items()
-        for key, _, what in (problem.partition(": ") for problem in server.problems)
-    ]
-    if problems:
-        raise wrong(text, path, SETTING, problems)
-    return found

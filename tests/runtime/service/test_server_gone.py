@@ -5,6 +5,9 @@ from __future__ import annotations
 import json
 import os
 import signal
+from asyncio.subprocess import Process
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
@@ -29,18 +32,25 @@ STEPS = {
 }
 
 
-@pytest.mark.parametrize("verb", ["run", only_nightly("watch")])
-async def test_a_server_that_died_is_started_by_whoever_follows(embedded: Settings, workspace: Path, verb: str) -> None:
+@asynccontextmanager
+async def followed(embedded: Settings, workspace: Path, verb: str, name: str) -> AsyncIterator[Process]:
+    """A command that follows the plan, whose first step runs."""
     file = workspace.parent / "plan.json"
     file.write_text(json.dumps(STEPS))
     environ = os.environ | embedded.as_environ()
-    arguments = [str(file), "--yes", "--id", "gone", "--workspace", str(workspace)]
+    arguments = [str(file), "--yes", "--id", name, "--workspace", str(workspace)]
     if verb == "watch":
         assert (await plan(environ, "start", *arguments)).code == 0
-        arguments = ["gone"]
+        arguments = [name]
     async with running(environ, verb, *arguments) as process:
         await line_with(process, "slow")
         await until((workspace / "begun").exists, "the command runs")
+        yield process
+
+
+@pytest.mark.parametrize("verb", ["run", only_nightly("watch")])
+async def test_a_server_that_died_is_started_by_whoever_follows(embedded: Settings, workspace: Path, verb: str) -> None:
+    async with followed(embedded, workspace, verb, "gone") as process:
         first = server.recorded(embedded)
         assert first
         os.kill(first.pid, signal.SIGKILL)
@@ -59,12 +69,7 @@ async def test_a_server_that_died_is_started_by_whoever_follows(embedded: Settin
 async def test_a_server_that_was_stopped_on_purpose_is_not_started_by_whoever_follows(
     embedded: Settings, workspace: Path
 ) -> None:
-    file = workspace.parent / "plan.json"
-    file.write_text(json.dumps(STEPS))
-    environ = os.environ | embedded.as_environ()
-    async with running(environ, "run", str(file), "--yes", "--id", "kept", "--workspace", str(workspace)) as process:
-        await line_with(process, "slow")
-        await until((workspace / "begun").exists, "the command runs")
+    async with followed(embedded, workspace, "run", "kept") as process:
         await server.stop(embedded)
         assert process.stderr
         seen = ""
@@ -78,16 +83,7 @@ async def test_a_server_that_was_stopped_on_purpose_is_not_started_by_whoever_fo
 async def test_a_worker_that_died_is_replaced_by_whoever_follows(
     embedded: Settings, workspace: Path, verb: str
 ) -> None:
-    file = workspace.parent / "plan.json"
-    file.write_text(json.dumps(STEPS))
-    environ = os.environ | embedded.as_environ()
-    arguments = [str(file), "--yes", "--id", "orphan", "--workspace", str(workspace)]
-    if verb == "watch":
-        assert (await plan(environ, "start", *arguments)).code == 0
-        arguments = ["orphan"]
-    async with running(environ, verb, *arguments) as process:
-        await line_with(process, "slow")
-        await until((workspace / "begun").exists, "the command runs")
+    async with followed(embedded, workspace, verb, "orphan") as process:
         (first,) = background_worker.recorded(embedded)
         os.kill(first.pid, signal.SIGKILL)
         (workspace / GO).touch()
@@ -100,12 +96,7 @@ async def test_a_worker_that_died_is_replaced_by_whoever_follows(
 
 
 async def test_a_worker_that_was_stopped_on_purpose_is_not_replaced(embedded: Settings, workspace: Path) -> None:
-    file = workspace.parent / "plan.json"
-    file.write_text(json.dumps(STEPS))
-    environ = os.environ | embedded.as_environ()
-    async with running(environ, "run", str(file), "--yes", "--id", "stopped", "--workspace", str(workspace)) as process:
-        await line_with(process, "slow")
-        await until((workspace / "begun").exists, "the command runs")
+    async with followed(embedded, workspace, "run", "stopped"):
         connection = await reach(embedded, print)
         assert await background_worker.stop_workers(embedded)
         assert await background_worker.ensure_worker(embedded, connection, again=True) is None
