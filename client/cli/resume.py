@@ -113,13 +113,23 @@ def _show(found: WouldRun, as_json: bool) -> None:
         output.show_json(found.model_dump(mode="json"))
         return
     items = [f"{name}: {count:,} item{'s' * (count != 1)} not started" for name, count in found.items.items()]
+    runs = [f"{name}{_condition(found, name)}" for name in found.runs]
+    skips = [f"{name}: condition not met: {when}" for name, when in found.skips.items()]
     for what, steps, last in (
-        ("would run", found.runs, items), ("keeps", found.keeps, []), ("leaves out", found.leaves_out, []),
+        ("would run", runs, items), ("skips", skips, []), ("keeps", found.keeps, []),
+        ("leaves out", found.leaves_out, []),
     ):  # fmt: skip
         more = [f"and {len(steps) - SHOWN} more"] if len(steps) > SHOWN else []
         for at, name in enumerate([*steps[:SHOWN], *more, *last]):
             output.show(f"  {what if not at else '':<11} {line(name)}")
     output.say(f"Dry run: plan {found.plan_id} was not started.")
+
+
+def _condition(found: WouldRun, name: str) -> str:
+    """What decides whether a step runs; empty: it does."""
+    if name not in found.conditions:
+        return ""
+    return f": only if {found.conditions[name]}, which depends on {', '.join(found.decided_by[name])}"
 
 
 def _place(here: Connected, workspace: Path | None) -> str | None:

@@ -123,6 +123,16 @@ class WouldRun(Value):
 
     plan_id: str = Field(description="The id that the new run would have.")
     runs: list[str] = Field(description="Steps that would run.")
+    conditions: dict[str, str] = Field(
+        default_factory=dict,
+        description="By step of these that would run only if a condition holds: the condition.",
+    )
+    decided_by: dict[str, list[str]] = Field(
+        default_factory=dict, description="By step with a condition: the steps that would run and decide it."
+    )
+    skips: dict[str, str] = Field(
+        default_factory=dict, description="By step that would be skipped once more: the condition that does not hold."
+    )
     keeps: list[str] = Field(description="Steps that would keep their results.")
     leaves_out: list[str] = Field(description="Steps that are not done, and would not run (`--only`).")
     items: dict[str, int] = Field(
@@ -158,7 +168,20 @@ async def would_run(
         new = rerun_from(run, start_at or (), new_id, now, "", changes)
     else:
         new = resumption.resumed(run, new_id, now, "", changes)
-    return WouldRun(plan_id=new_id, **resumption.foreseen(run, new)._asdict())
+    found = resumption.foreseen(run, new)
+    known = resumption.conditions(run, new, found.runs)
+    open_ones = {name: each for name, each in known.items() if each.decided_by}
+    skips = {name: each.when for name, each in known.items() if name not in open_ones and not each.holds}
+    return WouldRun(
+        plan_id=new_id,
+        runs=[name for name in found.runs if name not in skips],
+        conditions={name: each.when for name, each in open_ones.items()},
+        decided_by={name: each.decided_by for name, each in open_ones.items()},
+        skips=skips,
+        keeps=found.keeps,
+        leaves_out=found.leaves_out,
+        items=found.items,
+    )
 
 
 def _resumed_already(plan: str, later: str) -> Refused:

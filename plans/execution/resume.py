@@ -21,17 +21,20 @@ from typing import NamedTuple
 from plansurvive.plans.definition.dependencies import dependencies
 from plansurvive.plans.definition.near_names import unknown_step
 from plansurvive.plans.editing.next_run import Changed, Replacement, changed
-from plansurvive.plans.errors import Refused
+from plansurvive.plans.errors import BadExpression, Refused
 from plansurvive.plans.execution.approvals import RULE
 from plansurvive.plans.execution.file_tracking import readers
 from plansurvive.plans.execution.schedule import left_out, reset_to_draft
 from plansurvive.plans.execution.tool_history import begun_again
+from plansurvive.plans.expressions.conditions import holds, roots_of
 from plansurvive.plans.flow.batches.split import begun_items
 from plansurvive.plans.flow.ids import is_pattern, matches
+from plansurvive.plans.flow.outline import when_of_whole
 from plansurvive.plans.log import LogKind
 from plansurvive.plans.model import Step
 from plansurvive.plans.run import Result, Run, Status, StepState, as_it_stands
 from plansurvive.plans.run.again import Again, following, joined, kept_of, unfinished, without_inside
+from plansurvive.plans.run.step_call import StepValues
 from plansurvive.plans.run.undone import unclosed, undone_steps
 from plansurvive.plans.step_state import SKIPPED
 
@@ -275,6 +278,35 @@ def foreseen(run: Run, new: Run) -> Foreseen:
     items = {name: count for name in run.outline.nodes if name in again & within and (count := _not_started(run, name))}
     within |= {node.id for name in items for node in (run.outline.nodes[name], *run.outline.ancestors(name))}
     return Foreseen(outermost(run, again - within), outermost(run, kept), outermost(run, left), items)
+
+
+class Condition(NamedTuple):
+    """The condition of a step that a new run starts again, and what is known of it before."""
+
+    when: str
+    decided_by: list[str]
+    """The steps that run again and whose values it uses: it is known only after them."""
+    holds: bool
+    """Whether it holds, if no step decides it."""
+
+
+def conditions(run: Run, new: Run, names: Collection[str]) -> dict[str, Condition]:
+    """By step of these, which `new` starts again: its condition. None of a step whose condition cannot be evaluated:
+    it fails then.
+    """
+    again, found = _restarted(run, new), dict[str, Condition]()
+    for name in names:
+        when = when_of_whole(new.step_of(name) or run.outline.step(name))
+        try:
+            roots = roots_of(when)
+            meant = [each.step_id for root in roots if (each := run.outline.find(name, root)) and each.step_id in again]
+            decided_by, values = [each for each in meant if each], StepValues(run, roots, name)
+            if when is not None:
+                is_met = not decided_by and holds(when, values.loaded(when))
+                found[name] = Condition(when, decided_by, is_met)
+        except BadExpression:
+            continue
+    return found
 
 
 def _restarted(run: Run, new: Run) -> set[str]:

@@ -77,6 +77,36 @@ async def test_a_dry_run_of_a_resume_or_rerun_names_the_steps_and_starts_nothing
     assert "PLAN_NOT_FOUND" in (await plan(environ, "show", "foreseen-r2")).err
 
 
+async def test_a_dry_run_says_what_is_known_of_conditions(environ: Environ, worker: Worker, tmp_path: Path) -> None:
+    look: dict[str, Any] = {
+        "id": "look",
+        "tool": "run_command",
+        "args": {"command": "echo y"},
+        "requiresApproval": False,
+    }
+    steps = [
+        look,
+        {**look, "id": "never", "when": "look.stdout == 'x'"},
+        {**look, "id": "last", "when": "look.stdout != 'x'", "dependsOn": ["never"]},
+    ]
+    file = written(tmp_path / "plan.json", {"id": "conditions", "steps": steps})
+    assert (await plan(environ, "run", file)).code == 0
+    told = await plan(environ, "rerun", "conditions", "--from", "look", "--dry-run")
+    assert [" ".join(row.split()) for row in told.out.splitlines()] == [
+        "would run look", "never: only if look.stdout == 'x', which depends on look",
+        "last: only if look.stdout != 'x', which depends on look",
+    ]  # fmt: skip
+    told = await plan(environ, "rerun", "conditions", "--from", "never", "--dry-run")
+    assert [" ".join(row.split()) for row in told.out.splitlines()] == [
+        "would run last", "skips never: condition not met: look.stdout == 'x'", "keeps look",
+    ]  # fmt: skip
+    shown = (await plan(environ, "rerun", "conditions", "--from", "never", "--dry-run", "--json")).json
+    assert (shown["runs"], shown["skips"]) == (["last"], {"never": "look.stdout == 'x'"})
+    assert (shown["conditions"], shown["decidedBy"]) == ({}, {})
+    shown = (await plan(environ, "rerun", "conditions", "--from", "look", "--dry-run", "--json")).json
+    assert (shown["skips"], shown["decidedBy"]) == ({}, {"never": ["look"], "last": ["look"]})
+
+
 async def test_a_plan_is_interrupted_and_resumed_and_its_runs_are_linked(
     environ: Environ, worker: Worker, tmp_path: Path
 ) -> None:

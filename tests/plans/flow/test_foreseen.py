@@ -8,7 +8,15 @@ from typing import Any
 import pytest
 
 from plansurvive.plans.errors import Refused
-from plansurvive.plans.execution.resume import Foreseen, foreseen, rerun_from, rerun_only, resumed
+from plansurvive.plans.execution.resume import (
+    Condition,
+    Foreseen,
+    conditions,
+    foreseen,
+    rerun_from,
+    rerun_only,
+    resumed,
+)
 from plansurvive.plans.run import Run, run_of, text_of
 from tests.plans.building import NOW
 from tests.plans.flow.player import Player, broken, plan
@@ -95,3 +103,29 @@ def test_several_steps_are_rerun_in_one_run() -> None:
         with pytest.raises(Refused) as caught:
             rerun_from(run, ["list", asked], "p-r2", NOW)
         assert caught.value.code == "UNKNOWN_STEP"
+
+
+@pytest.mark.parametrize("new_text", ["yes", "no"])
+@pytest.mark.parametrize("start_at", ["flag", "maybe", "each[*]", "bad"])
+def test_of_a_condition_it_is_told_what_is_known(start_at: str, new_text: str) -> None:
+    rows: list[dict[str, Any]] = [
+        {"id": "flag", "tool": "note", "args": {"text": "yes"}},
+        {"id": "maybe", "tool": "note", "when": "flag == 'no'", "args": {"text": "maybe"}},
+        {"id": "sure", "tool": "note", "when": "flag == 'yes'", "dependsOn": ["maybe"], "args": {"text": "sure"}},
+        {"id": "each", "forEach": {"items": "$list", "key": "@"}, "when": "item != 'b'", **BODIES["call"]},
+        {"id": "bad", "tool": "note", "when": "length(flag[0]) > `1`", "args": {"text": "bad"}},
+        {"id": "end", "tool": "note", "when": "each[0] == 'a'", "args": {"text": "end"}},
+    ]  # fmt: skip
+    rows.insert(0, {"id": "list", "tool": "note", "args": {"text": ["a", "b"]}})
+    run = run_of(text_of(Player(plan(*rows)).play().run))
+    new = rerun_from(run, start_at, "p-r2", NOW)
+    runs = foreseen(run, new).runs
+    found = conditions(run, new, runs)
+    again = Player(new, lambda name, args: new_text if name == "flag" else args["text"]).play()
+    assert all(each.holds == (name in again.called) for name, each in found.items() if not each.decided_by), found
+    assert all(each.decided_by and set(each.decided_by) <= set(runs) for each in found.values() if not each.holds) or (
+        found["maybe"] == Condition("flag == 'no'", [], False)
+    )
+    not_run = set(runs) - {name for name in runs for called in again.called if is_of(name, called)}
+    assert not_run <= {name for name, each in found.items() if each.decided_by or not each.holds} | {"bad"}, found
+    assert ("bad" in found) == (start_at == "flag"), "what cannot be evaluated fails, and is not skipped"
