@@ -130,7 +130,7 @@ def _step_rows(run: Run, step: Step, positions: Mapping[str, int], detailed: boo
         if stands.error and not is_cause(census, run, step.id):
             notes = ""  # the rows of the steps inside it that failed have it
         said = [f"      Notes: {notes}"] if notes else []
-        tools_rows = _tools_inside(run, census, step.id)
+        tools_rows = [*_tools_inside(run, census, step.id), *(_kept(run, state) if detailed else ())]
         return [head + end, f"      {inside}", *said, *tools_rows, *files_rows(census, run, step.id), *more]
     files = ", ".join(line(path) + _whose(step, state, path) for path in state.wrote)
     nothing = "" if detailed else "-"
@@ -139,6 +139,7 @@ def _step_rows(run: Run, step: Step, positions: Mapping[str, int], detailed: boo
         *(f"      {each}" for each in run.views.rows(run.plan.id or "", step, state)),
         *_named("Notes", notes or nothing),
         *_named("Tools", tools or nothing),
+        *(_kept(run, state) if detailed else ()),
         *_attempts(run, step, state),
         *_named("Files", files or nothing),
         *_long_output(run, step, state),
@@ -147,21 +148,30 @@ def _step_rows(run: Run, step: Step, positions: Mapping[str, int], detailed: boo
     ]
 
 
+def _kept(run: Run, state: StepState) -> list[str]:
+    """That the step ended before this run began, which kept its result and its attempts."""
+    if not run.resumes or state.ended is None or (run.started is not None and state.ended >= run.started):
+        return []
+    return [f"      Kept from plan {line(run.resumes)}"]
+
+
 def _named(name: str, text: str) -> list[str]:
     """The row of a text; none if there is none."""
     return [f"      {name}: {text}"] if text else []
 
 
 def _attempts(run: Run, step: Step, state: StepState) -> list[str]:
-    """A row for each of the last retried attempts, and the number of those before them."""
+    """A row for each of the last retried attempts in this run, and the numbers of those before them and in others."""
     if not (state.past or state.more_past):
         return []
-    retried = [call for call in state.past if call.retried and call.attempt]
+    before = Counter(call.run for call in state.past if call.run and not (call.agent or _only_asked(call)))
+    retried = [call for call in state.past if call.retried and call.attempt and not call.run]
     texts = [ended_text(call.attempt, None) for call in retried[-ATTEMPTS:] if call.attempt]
     rows = [f"      A{text.removeprefix('a')}" for text in texts]
     # Where an agent makes the calls, those that are not listed are no attempts; `Tools` counts them.
     more = len(retried) - len(rows) + (0 if step.tool in run.views.delegated else state.more_past)
-    return [*([f"      {more} earlier attempts"] if more else []), *(line(row) for row in rows)]
+    in_others = [f"      {number} attempt{'s' * (number != 1)} in plan {line(name)}" for name, number in before.items()]
+    return [*in_others, *([f"      {more} earlier attempts"] if more else []), *(line(row) for row in rows)]
 
 
 def _long_output(run: Run, step: Step, state: StepState) -> list[str]:

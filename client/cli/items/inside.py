@@ -134,6 +134,7 @@ def _attempt(call: ToolCallView) -> str:
     what = f"{call.agent} #{call.call}: {call.tool} {_text(call.args)}" if call.agent else call.tool
     if call.asked is not None:
         parts.append(f"changed by {call.changed_by or 'its approver'} from {_text(call.asked)}")
+    parts += [f"in plan {call.plan_id}"] if call.plan_id else []
     return f"{what}, {', '.join(parts)}: {_text(call.result)}"
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 import pytest
 
 from plansurvive.features.agents.in_views import IN_VIEWS
@@ -9,7 +11,13 @@ from plansurvive.plans.activity_io import Attempt, Logs, PastCall, Return
 from plansurvive.plans.execution.messages import LogsAsked
 from plansurvive.plans.execution.resume import rerun_only, resumed
 from plansurvive.plans.execution.schedule import Schedule
-from plansurvive.plans.execution.tool_history import note_call, note_failure, note_files, relative
+from plansurvive.plans.execution.tool_history import (
+    note_attempts,
+    note_call,
+    note_failure,
+    note_files,
+    relative,
+)
 from plansurvive.plans.file_stamps import stamp_of
 from plansurvive.plans.in_views import ViewSet
 from plansurvive.plans.run import Decision, Run
@@ -82,6 +90,28 @@ def test_a_call_with_a_value_has_not_failed_in_the_logs_of_a_rerun(logs: Logs, k
     [attempt] = logs_page(run, LogsAsked(step_id="a")).steps[0].attempts
     assert (attempt.code, attempt.error, attempt.logs) == (None, "", logs if kept else None)
     assert attempt.run
+
+
+def test_attempts_of_earlier_runs_are_counted_by_run_and_a_step_that_was_kept_says_so() -> None:
+    retried = Attempt(number=1, began=NOW, duration=1, code="BROKEN", error="first", delay=1)
+    run = begun(step("a"), step("b")).run
+    schedule = Schedule(run)
+    for name, outcome in (("a", completed(1)), ("b", failed())):
+        schedule.start(name, NOW)
+        run.steps[name].calls = 1
+        note_attempts(run, run.plan.steps[0], [retried])
+        run.steps[name].past = run.steps["a"].past
+        schedule.settle(name, outcome, NOW)
+    schedule.end(NOW)
+    later = NOW + timedelta(minutes=1)
+    again = resumed(run, "p-r2", later)
+    Schedule(again).begin(later)
+    shown = [row.strip() for row in text(again, detailed=True).splitlines()]
+    at = shown.index("[ ] b · ready")
+    assert [row for row in shown[:at] if "ttempt" in row or "Kept" in row] == [
+        "Kept from plan p", "Attempt 1 failed: BROKEN first; next in 1 s",
+    ], shown  # fmt: skip
+    assert [row for row in shown[at:] if "ttempt" in row or "Kept" in row] == ["2 attempts in plan p"], shown
 
 
 @pytest.mark.uses("agents")
