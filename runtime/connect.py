@@ -15,7 +15,7 @@ import asyncio
 import getpass
 import socket
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Any, cast
 
@@ -63,6 +63,8 @@ class Connection:
     origin: Origin
     ui: str | None = None
     """Base URL of the Temporal UI, if known."""
+    is_new: bool = False
+    """Whether this process has just started it."""
 
     @property
     def is_on_this_machine(self) -> bool:
@@ -92,7 +94,10 @@ async def reach(
         await embedded.ensure(settings, say)
 
     kept = revive if revives else None
-    return await find(settings, kept) or await _embedded(settings, await embedded.ensure(settings, say), kept)
+    found = await find(settings, kept)
+    if found is not None:
+        return found
+    return replace(await _embedded(settings, await embedded.ensure(settings, say), kept), is_new=True)
 
 
 async def find(settings: Settings, revive: Revive | None = None) -> Connection | None:

@@ -50,7 +50,7 @@ async def _run(
 ) -> T:
     settings = environment.settings()
     connection = await reach(settings, say, revives=True)
-    if starts and (found := found_by_chance(connection)):
+    if (starts or connection.is_new) and (found := worth_naming(connection)):
         say(found)
     needed = worker and not (query and await _has_record(connection.client, *query))
     try:
@@ -72,8 +72,10 @@ async def _near(client: Client, plan: str) -> str:
     return ""
 
 
-def found_by_chance(connection: Connection) -> str:
-    """A sentence about a server that nobody named and we did not start, which may be somebody else's; else empty."""
+def worth_naming(connection: Connection) -> str:
+    """A sentence about a server that this command has started, or that may be somebody else's; else empty."""
+    if connection.is_new:
+        return f"Server {connection.address}, {connection.origin.value} in the background; `plan down` stops it."
     if connection.origin is not Origin.LOCAL:
         return ""
     return f"Server {connection.address}, {connection.origin.value}; PLANS_SERVER=embedded starts one of your own."

@@ -13,7 +13,7 @@ import pytest
 from temporalio.client import Client
 from temporalio.worker import Worker
 
-from plansurvive.client.cli.terminal.session import found_by_chance
+from plansurvive.client.cli.terminal.session import worth_naming
 from plansurvive.runtime.connect import Connection, Origin
 from tests.client.cli.command import line_with, plan, plan_process, running, told_to_stop, written
 from tests.kit.waiting import until
@@ -372,9 +372,14 @@ async def test_a_workspace_that_no_plan_may_have_is_refused_before_anything_star
     assert "PLANS_WORKSPACES of the worker" in ended.err
 
 
+def test_a_server_that_a_command_has_started_is_named(temporal_client: Client) -> None:
+    started = Connection(temporal_client, "127.0.0.1:7233", Origin.EMBEDDED, is_new=True)
+    assert worth_naming(started) == ("Server 127.0.0.1:7233, started by plan in the background; `plan down` stops it.")
+
+
 @pytest.mark.parametrize("origin", Origin)
 def test_a_server_that_nobody_named_is_named(temporal_client: Client, origin: Origin) -> None:
-    said = found_by_chance(Connection(temporal_client, "localhost:7233", origin))
+    said = worth_naming(Connection(temporal_client, "localhost:7233", origin))
     assert said == {
         Origin.LOCAL: "Server localhost:7233, already running on this machine; "
         "PLANS_SERVER=embedded starts one of your own."

@@ -57,6 +57,8 @@ async def test_who_follows_a_plan_finds_the_server_on_other_ports_and_so_does_it
                     held.enter_context(socket.create_server((server.HOST, port)))
                 listed = await plan(own, "list")
                 assert "it moves to port" in listed.err
+                assert "started by plan in the background" in listed.err
+                assert "Server " not in (await plan(own, "list")).err
             (workspace / "go").touch()
             out, _ = await asyncio.wait_for(process.communicate(), CEILING)
             assert process.returncode == 0

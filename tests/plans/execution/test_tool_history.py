@@ -96,12 +96,11 @@ def test_attempts_of_earlier_runs_are_counted_by_run_and_a_step_that_was_kept_sa
     retried = Attempt(number=1, began=NOW, duration=1, code="BROKEN", error="first", delay=1)
     run = begun(step("a"), step("b")).run
     schedule = Schedule(run)
-    for name, outcome in (("a", completed(1)), ("b", failed())):
-        schedule.start(name, NOW)
-        run.steps[name].calls = 1
-        note_attempts(run, run.plan.steps[0], [retried])
-        run.steps[name].past = run.steps["a"].past
-        schedule.settle(name, outcome, NOW)
+    for each, outcome in zip(run.plan.steps, (completed(1), failed()), strict=True):
+        schedule.start(each.id, NOW)
+        run.steps[each.id].calls = 1
+        note_attempts(run, each, [retried])
+        schedule.settle(each.id, outcome, NOW)
     schedule.end(NOW)
     later = NOW + timedelta(minutes=1)
     again = resumed(run, "p-r2", later)
