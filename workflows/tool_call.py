@@ -71,7 +71,7 @@ def _begin(
 
 
 def _summary(run: Run, step: Step) -> str:
-    return " · ".join(filter(None, (step.id, run.steps[step.id].mended or step.description)))[:200]
+    return " · ".join(filter(None, (step.id, run.steps[step.id].mended or run.description_of(step))))[:200]
 
 
 def session_of_workflow() -> str:

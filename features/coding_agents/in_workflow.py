@@ -34,6 +34,7 @@ from plansurvive.plans.log import LogKind
 from plansurvive.plans.model import Step
 from plansurvive.plans.run import DONE, Run, Status
 from plansurvive.plans.run.step_call import digest_of_data
+from plansurvive.plans.text.call_titles import command_title
 from plansurvive.plans.text.safe_text import line
 from plansurvive.workflows.feature import InRun, signal, update
 from plansurvive.workflows.in_steps import InSteps
@@ -257,7 +258,7 @@ class OfOne(InRun):
             if known == digest and run.steps[name].awaiting:
                 return name
         name = self._next_name(session)
-        title = " ".join(message.command.split())[:200]
+        title = command_title(message.command)
         session.commands[name] = digest
         # At most once, whatever is killed: the agent decides whether to ask for it again.
         step = Step(
@@ -398,7 +399,7 @@ def _of_command(run: Run, step_id: str) -> str:
 
 def _title(run: Run, step_id: str) -> str:
     step = run.step_of(step_id)
-    return step.description if step is not None and step.description else step_id
+    return (run.description_of(step) if step is not None else "") or step_id
 
 
 _SENTENCES: dict[str, str] = {

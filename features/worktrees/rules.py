@@ -61,7 +61,7 @@ def order_of(run: Run, step: Step) -> WorktreeOrder | None:
     """The worktree that a step works in, without the stamps of its files; None: it works in the workspace."""
     is_inside = bool(run.opened) or run.closing is not None  # otherwise there is nothing around a step
     if tree := own_tree(run, step.id) if is_inside or step.worktree else "":
-        return WorktreeOrder(plan=origin_of(run), tree=tree, step=step.id, title=_title(step))
+        return WorktreeOrder(plan=origin_of(run), tree=tree, step=step.id, title=_title(run, step))
     choice = run.options.known_part(WorktreeChoice)
     if choice is None or not choice.tree:
         return None
@@ -73,8 +73,8 @@ def name_of_file(tree: str, path: str) -> str:
     return f"worktree:{tree}:{path}"
 
 
-def _title(step: Step) -> str:
-    return line(" ".join((step.description or f"{step.tool} ({step.id})").split()))[:200]
+def _title(run: Run, step: Step) -> str:
+    return line(" ".join((run.description_of(step) or f"{step.tool} ({step.id})").split()))[:200]
 
 
 def _stamps(run: Run, step: Step, call: Call, tree: str) -> dict[str, Stamp]:

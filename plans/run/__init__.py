@@ -46,6 +46,7 @@ from plansurvive.plans.step_state import (
     Status,
     StepState,
 )
+from plansurvive.plans.text.call_titles import retitled
 from plansurvive.plans.usage import Ledger
 
 __all__ = [
@@ -371,6 +372,11 @@ class Run(Parted, State):
         """The step's arguments, as changed by the approver if they were."""
         changed = self.steps[step.id].args
         return step.args if changed is None else changed
+
+    def description_of(self, step: Step) -> str:
+        """The step's description; that of an agent's call names its arguments as the approver changed them."""
+        changed = self.steps[step.id].args if self.literal else None
+        return step.description if changed is None else retitled(step.description, step.tool, step.args, changed)
 
 
 def as_it_stands(run: Run) -> Plan:

@@ -107,11 +107,11 @@ def _closing_rows(run: Run, positions: Mapping[str, int], limit: int | None, det
 
 
 def _step_rows(run: Run, step: Step, positions: Mapping[str, int], detailed: bool) -> list[str]:
-    state, index = run.steps[step.id], positions[step.id]
+    state, index, about = run.steps[step.id], positions[step.id], run.description_of(step)
     stands = row(state)
-    head, end = f"  {index}: [{stands.mark}] {line(step.description or step.id)}", ""
+    head, end = f"  {index}: [{stands.mark}] {line(about or step.id)}", ""
     if detailed:  # commands name a step by its id
-        head = f"  [{stands.mark}] {line(step.id)}{f': {line(step.description)}' if step.description else ''}"
+        head = f"  [{stands.mark}] {line(step.id)}{f': {line(about)}' if about else ''}"
         end = "" if stands.sign in ("waiting", "pending") else f" · {line(stands.how)}"
     tools, notes = _in_words(_called(run, step, state)), line(_notes(run, step, stands))
     more = details.of_step(run, step) if detailed else []

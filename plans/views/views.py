@@ -148,7 +148,12 @@ def step_view(run: Run, schedule: ReadinessIndex, index: int, step: Step) -> dic
     """One step with its status and result (a StepView)."""
     state = run.steps[step.id]
     view = step.model_dump(mode="json", exclude_none=True, exclude_defaults=True)
-    view |= {"order": index, "description": step.description, "args": run.args_of(step), "dependsOn": step.depends_on}
+    view |= {
+        "order": index,
+        "description": run.description_of(step),
+        "args": run.args_of(step),
+        "dependsOn": step.depends_on,
+    }
     view["needs"] = list(schedule.needs(step.id))
     view["critical"] = run.plan.defaults.critical if step.critical is None else step.critical
     view["requiresApproval"] = needs_mark(run, step)
@@ -255,7 +260,7 @@ def brief_step(run: Run, step: Step) -> dict[str, Any]:
     view: dict[str, Any] = {
         "id": step.id,
         "tool": step.tool,
-        "description": step.description,
+        "description": run.description_of(step),
         "status": state.status.value,
         "seq": state.changes[-1].seq if state.changes else 0,
         **({"closes": state.closes} if state.closes else {}),

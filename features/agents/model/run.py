@@ -24,6 +24,7 @@ from plansurvive.plans.execution.tool_history import last_output
 from plansurvive.plans.large_value import LargeValue
 from plansurvive.plans.model import Plan, Step, ToolSpec
 from plansurvive.plans.run import DONE, Options, PlanStatus, Run, State, Status, StepState
+from plansurvive.plans.text.call_titles import call_title
 from plansurvive.plans.views.models.agents import AgentUsage, TaskStatus
 
 KEPT_CHARACTERS = 500
@@ -98,11 +99,8 @@ def steps_of(agent: AgentRun, calls: Sequence[ToolUse]) -> list[Step]:
     for call in calls:
         number += 1
         earlier = [step.id for step in steps if _conflict(step, call, specs, workspace)]
-        path = call.args.get("path")
-        what = f"{call.tool} {path}" if isinstance(path, str) else call.tool
-        steps.append(
-            Step(id=f"call_{number}", tool=call.tool, args=call.args, description=what[:200], depends_on=earlier)
-        )
+        what = call_title(call.tool, call.args)
+        steps.append(Step(id=f"call_{number}", tool=call.tool, args=call.args, description=what, depends_on=earlier))
     return steps
 
 

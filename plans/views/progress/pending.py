@@ -97,7 +97,7 @@ def _shown(run: Run, step: Step, args: dict[str, Any]) -> dict[str, Any]:
         "step_id": step.id,
         **({"item": item} if (item := item_text(run, step.id)) else {}),
         "tool": step.tool,
-        "description": step.description,
+        "description": run.description_of(step),
         "args": args,
         "queue": run.queue_of(step),
         "workspace": run.workspace_of(step),

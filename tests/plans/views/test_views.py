@@ -9,6 +9,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from plansurvive.plans.activity_io import Facts
+from plansurvive.plans.execution.approvals import decide
+from plansurvive.plans.execution.messages import Decide
 from plansurvive.plans.execution.schedule import Schedule
 from plansurvive.plans.execution.tool_history import TRUNCATED, shorten
 from plansurvive.plans.large_value import LargeValue
@@ -17,6 +19,7 @@ from plansurvive.plans.model import Step
 from plansurvive.plans.run import Options, Result, Run, Status
 from plansurvive.plans.views.progress.events import asks, events, result_view
 from plansurvive.plans.views.progress.pending import pending
+from plansurvive.plans.views.text import text as text_of
 from plansurvive.plans.views.views import brief_view, plan_view, step_files, tool_history
 from tests.plans.building import NOW, TOOLS, begun, completed, failed, later, plan_of, run_of, skipped, statuses, step
 from tests.plans.execution.test_schedule_model import do, do_naively, naive_of, plans, possible
@@ -224,6 +227,33 @@ def test_arguments_an_approver_changed_are_the_ones_shown() -> None:
     run = Run.of(plan_of(step("a")), Options(), Facts(tools=TOOLS), {})
     run.steps["a"].args = {"text": "other"}
     assert plan_view(run, Schedule(run))["steps"][0]["args"] == {"text": "other"}
+
+
+@pytest.mark.parametrize(
+    ("tool", "args", "changed", "titles"),
+    [
+        ("write_file", {"path": "a.txt", "content": "x"}, {"path": "b.txt", "content": "y"},
+         ("write_file a.txt", "write_file b.txt")),
+        ("run_command", {"command": "rm  -rf a"}, {"command": "rm b"}, ("rm -rf a", "rm b")),
+        ("run_command", {"command": "rm -rf a"}, {"command": "rm b"}, ("Tidy up", "Tidy up")),
+    ],
+)  # fmt: skip
+def test_the_title_of_an_agents_call_follows_its_approver(
+    tool: str, args: dict[str, str], changed: dict[str, str], titles: tuple[str, str]
+) -> None:
+    def shown(run: Run) -> list[Any]:
+        schedule = Schedule(run)
+        views = [plan_view(run, schedule), brief_view(run)]
+        rows = text_of(run, detailed=True).splitlines()
+        return [each["steps"][0]["description"] for each in views] + [
+            next(row for row in rows if "] call_1: " in row).partition(": ")[2].partition(" ·")[0]
+        ]
+
+    run = begun(step("call_1", tool=tool, args=args, description=titles[0])).run
+    run.literal = True
+    assert shown(run) == [titles[0]] * 3
+    decide(run, Decide(step_id="call_1", approved=True, by="ann", args=changed), NOW, "signal")
+    assert shown(run) == [titles[1]] * 3
 
 
 def test_the_brief_view_says_of_steps_what_a_list_shows_and_of_the_plan_what_the_view_says() -> None:
