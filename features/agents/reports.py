@@ -66,14 +66,21 @@ async def ended(agent: AgentRun) -> None:
     await _do(agent, "write_summary", file, "write SUMMARY.md")
 
 
+DECISIONS = (LogKind.APPROVED, LogKind.DENIED, LogKind.EXPIRED, LogKind.VOID)
+"""Entries of the log about what people decided, which the plan has in its own."""
+DECISION_CHARACTERS = 200
+"""Of a decision in the plan's log."""
+
+
 class Reporter:
     """Reports to the parent plan in the course of an agent's run. What was said last outlives a run of the workflow."""
 
     def __init__(self) -> None:
-        self._in_turn, self._asked = False, False
+        self._in_turn, self._asked, self._heard = False, False, -1
 
     async def report(self, agent: AgentRun, awaiting: Sequence[str], within_turn: bool) -> None:
         """Signal the plan when the agent's position, or what awaits approval, has changed; or with its calls."""
+        self._heard = agent.run.seq if self._heard < 0 else self._heard  # a run that this one continues has reported
         name, line = agent.run.plan.id, agent.position
         if awaiting:
             line = f"{name} is awaiting approval of {', '.join(awaiting)}: plan approve {name} {awaiting[0]}"
@@ -86,8 +93,18 @@ class Reporter:
             agent.link = agent.link.model_copy(update={"line": line})
             asks: dict[str, Any] = {"asks": list(awaiting)[:ASKS]} if is_new and (awaiting or self._asked) else {}
             self._asked = bool(awaiting)
-            await report_to_parent(agent, line if is_new else "", is_new=not listed, **asks)
+            decided = self._decided(agent)
+            says_more = awaiting or agent.tasks or agent.run.paused or not decided
+            text = "; ".join([*decided, line] if is_new and says_more else decided)
+            await report_to_parent(agent, text, is_new=not listed, **asks)
             agent.link = agent.link.model_copy(update={"listed": agent.tasks is not None})
+
+    def _decided(self, agent: AgentRun) -> list[str]:
+        """What people decided about its calls since the last report, in one sentence; empty if nothing."""
+        news = [each for each in agent.run.log if each.seq > self._heard and each.kind in DECISIONS]
+        self._heard = agent.run.seq
+        told = "; ".join(each.text[:DECISION_CHARACTERS] for each in news)
+        return [f"{agent.run.plan.id}: {told}"] if told else []
 
 
 async def report_to_parent(

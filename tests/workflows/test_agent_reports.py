@@ -204,6 +204,29 @@ async def _has_ended(plan: Started) -> bool:
     return (await plan.handle.describe()).close_time is not None
 
 
+async def test_the_plan_of_an_agent_logs_what_was_decided_about_its_calls_and_by_whom(serve: Serving) -> None:
+    calls = [call("run_command", command=f"echo {number}") for number in range(3)]
+    async with serve([costing(100, *calls), DONE]) as agents:
+        plan = await agents.plans.start([AGENT])
+        child = _child(plan)
+        await child.until(lambda view: view["pending"], "the first command asks")
+        await child.approve("call_1", by="ann", comment="go on")
+        await child.until(lambda view: "call_2" in str(view["pending"]), "the second command asks")
+        await child.approve("call_2", by="bob", args={"command": "true"})
+        await child.until(lambda view: "call_3" in str(view["pending"]), "the third command asks")
+        await child.deny("call_3", by="cleo")
+        view = await plan.ended()
+    told = [each["text"] for each in view["log"] if each["kind"] == "agent"]
+    for number, decided in (
+        (1, "approved by ann: go on"),
+        (2, "approved by bob with changed arguments"),
+        (3, "denied by cleo"),
+    ):
+        rows = [text for text in told if f"step 'call_{number}' {decided}" in text]
+        assert len(rows) == 1, told
+        assert rows[0].startswith(f"{child.id}: step"), rows
+
+
 async def test_arguments_that_a_person_replaced_are_recorded_as_they_ran(serve: Serving) -> None:
     async with serve([costing(100, call("run_command", command="false")), DONE]) as agents:
         plan = await agents.plans.start([AGENT])
