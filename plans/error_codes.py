@@ -559,7 +559,7 @@ MESSAGES: Table = {
     ),
     "NOT_DONE": ("the rerun needs the value of a step that was never done",),
     "NOT_ENDED": ("the plan has not ended, so it cannot be resumed, rerun or undone yet",),
-    "UNDO_RUNNING": ("the plan is being undone at this moment",),
+    "UNDO_RUNNING": ("the plan is being undone at this moment, and the plan that does it has not ended in time",),
     "UNDO_FAILED": ("undo ended unexpectedly; it can be repeated",),
     "ALREADY_RESUMED": ("the plan was resumed under another id; continue with that one",),
     "TOO_MANY_RUNS": ("the plan was resumed too often; start a new one",),

@@ -16,8 +16,10 @@ from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import Any
 
+from pydantic import ValidationError
 from temporalio.api.common.v1 import WorkflowExecution
 from temporalio.api.workflowservice.v1 import DeleteWorkflowExecutionRequest
 from temporalio.client import (
@@ -25,6 +27,7 @@ from temporalio.client import (
     WorkflowExecutionDescription,
     WorkflowExecutionStatus,
     WorkflowFailureError,
+    WorkflowHandle,
 )
 from temporalio.common import WorkflowIDReusePolicy
 from temporalio.exceptions import ActivityError, ApplicationError, TimeoutError, WorkflowAlreadyStartedError
@@ -34,7 +37,7 @@ from plansurvive.client.children.naming import parts
 from plansurvive.client.errors import NoWorker, PlanExists
 from plansurvive.client.feature import read_run
 from plansurvive.client.ids import plan_id
-from plansurvive.client.rpc import RPC_TIMEOUT, ask, describe, translated
+from plansurvive.client.rpc import RPC_TIMEOUT, ask, describe, memo_of, translated
 from plansurvive.client.undone import undo_plans
 from plansurvive.client.undos import MAX_STEP, STEP, undo_workflow
 from plansurvive.client.verbs.continuing import unwaived
@@ -91,12 +94,13 @@ async def undo(
     If a file cannot be restored, for example because someone else has changed it since, it is listed in `refused` and
     nothing is undone; with `partly`, the other files are restored. `dry_run` only reports what would be done, also
     while the plan is running. Of a plan that was resumed, the changes of its earlier runs are undone as well. Raises
-    NoWorker, and Refused (NOT_ENDED, UNKNOWN_STEP, UNDO_RUNNING).
+    NoWorker, and Refused (NOT_ENDED, UNKNOWN_STEP). Another undo of the plan is waited for.
     """
     if not dry_run:
         await _ended(client, plan)
     request = ChangesRequest(plan_id=plan_id(plan), step_id=step_id, undo=True, dry_run=dry_run, partly=partly)
-    return await _answer(client, plan, request, undo_workflow(plan))
+    of_its_own = f"files-{plan_id(plan)}-{uuid.uuid4().hex[:8]}"  # what only looks keeps nobody waiting
+    return await _answer(client, plan, request, of_its_own if dry_run else undo_workflow(plan))
 
 
 async def compensations(client: Client, plan: str, step_id: str | None = None) -> list[UndoCall]:
@@ -161,22 +165,27 @@ async def compensate(
     way is returned as it is. Raises Refused: NOT_ENDED, UNKNOWN_STEP, ALREADY_RESUMED (undo the later run, which has
     taken over the steps).
     """
+    return (await _compensating(client, plan, step_id, yes=yes, waivers=waivers))[0]
+
+
+async def _compensating(
+    client: Client, plan: str, step_id: str | None, *, yes: bool, waivers: bool
+) -> tuple[Started | None, bool]:
+    """As `compensate`, and whether the plan was under way before: it may undo other steps."""
     name, description = plan_id(plan), await _ended(client, plan)
-    earlier = [each async for each in undo_plans(client, plan)]
-    if earlier and earlier[-1][1].status is WorkflowExecutionStatus.RUNNING:
-        last, running = earlier[-1]
-        return Started(plan_id=last, workflow_id=running.id, run_id=running.run_id or "")
-    run = await _undone_run(client, earlier[-1][0] if earlier else plan)
-    if run is None or not preview(run, step_id):
-        return None
-    await _not_resumed(client, plan)
-    new_id = undo_plan_id(name, len(earlier) + 1)
-    try:
+    while True:
+        earlier = [each async for each in undo_plans(client, plan)]
+        if earlier and earlier[-1][1].status is WorkflowExecutionStatus.RUNNING:
+            last, running = earlier[-1]
+            return Started(plan_id=last, workflow_id=running.id, run_id=running.run_id or ""), True
+        run = await _undone_run(client, earlier[-1][0] if earlier else plan)
+        if run is None or not preview(run, step_id):
+            return None, False
+        await _not_resumed(client, plan)
+        new_id = undo_plan_id(name, len(earlier) + 1)
         new = undoing(run, new_id, datetime.now(UTC), step_id=step_id, yes=yes)
-        return await start_run(client, new if waivers else unwaived(new), description.task_queue)
-    except PlanExists:
-        text = f"another undo of plan '{name}' has just started: plan watch {new_id}"
-        raise Refused(text, "UNDO_RUNNING") from None
+        with suppress(PlanExists):  # another undo was faster: it is under way, or has already ended
+            return await start_run(client, new if waivers else unwaived(new), description.task_queue), False
 
 
 async def _not_resumed(client: Client, plan: str) -> None:
@@ -233,12 +242,14 @@ async def undo_whole(
         if trial.refused:
             return Undone(trial, calls)
     for _, place, inner in places if calls else ():
-        started = await compensate(client, place, inner, yes=yes, waivers=waivers)
-        if started is None:
-            continue
-        undo_plan = started.plan_id
-        if not (await to_its_end(started)).is_completed and not partly:
-            return Undone(ChangesReport(dry_run=False), calls, is_whole=False, undo_plan=undo_plan)
+        was_running = True
+        while was_running:  # another undo may have been about other steps
+            started, was_running = await _compensating(client, place, inner, yes=yes, waivers=waivers)
+            if started is None:
+                break
+            undo_plan = started.plan_id
+            if not (await to_its_end(started)).is_completed and not partly:
+                return Undone(ChangesReport(dry_run=False), calls, is_whole=False, undo_plan=undo_plan)
     return Undone(await _undo(client, plan, step, dry_run=False, partly=partly), calls, undo_plan=undo_plan)
 
 
@@ -298,23 +309,21 @@ async def _answer(client: Client, plan: str, request: ChangesRequest, workflow_i
     named = {each.id: each.prefix for each in relatives}
     request = request.model_copy(update={"queues": list(filter(None, queues)), "plans": named})
     # 2. Their workers answer.
+    start = partial(
+        client.start_workflow,
+        "ChangesWorkflow",
+        request.model_dump(mode="json"),
+        result_type=dict,
+        id=workflow_id,
+        task_queue=default,
+        id_reuse_policy=WorkflowIDReusePolicy.ALLOW_DUPLICATE,
+        execution_timeout=CEILING,
+        rpc_timeout=RPC_TIMEOUT,
+        memo={STEP: request.step_id[:MAX_STEP]} if request.undo and request.step_id else None,
+        static_summary=f"{'undo' if request.undo else 'files'} of plan {request.plan_id}"[:200],
+    )
     try:
-        handle = await client.start_workflow(
-            "ChangesWorkflow",
-            request.model_dump(mode="json"),
-            result_type=dict,
-            id=workflow_id,
-            task_queue=default,
-            id_reuse_policy=WorkflowIDReusePolicy.ALLOW_DUPLICATE,
-            execution_timeout=CEILING,
-            rpc_timeout=RPC_TIMEOUT,
-            memo={STEP: request.step_id[:MAX_STEP]} if request.undo and request.step_id else None,
-            static_summary=f"{'undo' if request.undo else 'files'} of plan {request.plan_id}"[:200],
-        )
-        result: dict[str, Any] = await handle.result()
-    except WorkflowAlreadyStartedError:
-        text = f"another undo of plan '{plan_id(plan)}' is running; try again when it has ended"
-        raise Refused(text, "UNDO_RUNNING") from None
+        handle, result = await _first_or_next(client, start, request)
     except WorkflowFailureError as error:
         raise _failure(error, plan) from error
     except RPCError as error:
@@ -333,6 +342,30 @@ async def _answer(client: Client, plan: str, request: ChangesRequest, workflow_i
         call.model_copy(update={"tool": call.tool or tools.get(template_of(call.step_id), "")}) for call in report.calls
     ]
     return report.model_copy(update={"calls": calls})
+
+
+async def _first_or_next(
+    client: Client, start: Callable[[], Awaitable[WorkflowHandle[Any, Any]]], request: ChangesRequest
+) -> tuple[WorkflowHandle[Any, Any], dict[str, Any]]:
+    """The workflow with its report. If another one undoes the plan, it is waited for: its report is the answer if it
+    was asked for the same, and else what it has left is undone.
+
+    Raises WorkflowFailureError and RPCError of the own one.
+    """
+    while True:
+        try:
+            handle = await start()
+        except WorkflowAlreadyStartedError as error:
+            other = client.get_workflow_handle(error.workflow_id, run_id=error.run_id, result_type=dict)
+        else:
+            return handle, await handle.result()
+        with suppress(WorkflowFailureError, ValidationError):  # its client learns why; it may have undone a part
+            found: dict[str, Any] = await other.result()
+            report = ChangesReport.model_validate(found)
+            step = (await memo_of(await other.describe(rpc_timeout=RPC_TIMEOUT))).get(STEP)
+            is_same = (step or "") == (request.step_id or "")[:MAX_STEP] and not report.dry_run
+            if is_same and not (request.partly and report.refused):
+                return other, found
 
 
 def _failure(error: WorkflowFailureError, plan: str) -> PlanError:

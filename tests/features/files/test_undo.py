@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import uuid
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,8 @@ from temporalio.client import Client
 from temporalio.worker import Worker
 
 from plansurvive.client import runs
+from plansurvive.client.undone import undo_plans
+from plansurvive.features.files.verbs import undo_whole
 from plansurvive.plans.errors import Refused
 from tests.client.cli.command import plan, written
 from tests.kit.waiting import until
@@ -76,6 +79,25 @@ async def test_an_undo_asks_for_approval_and_runs_once(
     assert (await plan(environ, "undo", ended)).err == "Nothing to undo.\n"
     with pytest.raises(Refused, match="only undoes plan"):
         await runs.resume(temporal_client, begun.plan_id)
+
+
+async def test_undos_at_the_same_time_wait_for_each_other_and_all_say_what_was_undone(
+    ended: str, temporal_client: Client, workspace: Path
+) -> None:
+    async def to_its_end(started: runs.Started) -> runs.Summary:
+        return await runs.wait(temporal_client, started.plan_id)
+
+    undos = [undo_whole(temporal_client, ended, "b", to_its_end, yes=True) for _ in range(3)]
+    one_step = await asyncio.gather(*undos)
+    assert [(each.is_whole, each.report.refused) for each in one_step] == [(True, [])] * 3
+    assert left(workspace) == ["a.txt", "c.txt"]
+    undos = [undo_whole(temporal_client, ended, step, to_its_end, yes=True) for step in (None, "a", None)]
+    all_steps = await asyncio.gather(*undos)
+    assert [(each.is_whole, each.report.refused) for each in all_steps] == [(True, [])] * 3
+    assert left(workspace) == []
+    assert await runs.compensations(temporal_client, ended) == []
+    names = [name async for name, _ in undo_plans(temporal_client, ended)]
+    assert len(names) in (2, 3), "no step was undone twice"
 
 
 async def test_one_step_is_undone_and_runs_again_when_the_plan_is_resumed(
