@@ -27,7 +27,8 @@ from plansurvive.client import apps
 from plansurvive.client.local_tools import known_tools
 from plansurvive.plans.errors import PlanError, ToolError
 from plansurvive.runtime import background_worker, search_attributes, temporal_binary, up
-from plansurvive.runtime.connect import Connection, Origin, find
+from plansurvive.runtime.base.extras import NAME, install_line, present
+from plansurvive.runtime.connect import Connection, Origin, find, storage
 from plansurvive.runtime.errors import NotConnected
 from plansurvive.runtime.server import SEARCH_ATTRIBUTES
 from plansurvive.runtime.settings import Settings
@@ -73,7 +74,8 @@ async def examine(environ: Mapping[str, str]) -> list[Finding]:
     except PlanError as error:
         return [*findings, _bad("settings", error.message)]
     findings.append(_good("settings", f"queue '{settings.task_queue}', approvals {settings.approvals}"))
-    findings += [_state(settings), _workspace(settings), _tools(settings), _rights(), *_sandbox(settings)]
+    findings += [*_extras(), _state(settings), *_storage(settings), _workspace(settings), _tools(settings), _rights()]
+    findings += _sandbox(settings)
     findings += [_tracing(settings), _effects(settings), _saving(settings), _approvals(settings)]
     more = [*sides("doctor"), *apps.sides("doctor")]
     findings += [each for side in more for each in side.findings(settings, environ)]
@@ -90,6 +92,28 @@ def _state(settings: Settings) -> Finding:
     free = shutil.disk_usage(place).free
     text = f"{settings.state_dir}, {free / 1024**3:.1f} GiB free"
     return _good("state", text) if free > LITTLE_BYTES else _warning("state", f"{text}; free some space for its data")
+
+
+def _extras() -> list[Finding]:
+    """Which extras are installed; what needs one that is not says so in a finding of its own."""
+    extras = present()
+    absent = [name for name, is_there in extras.items() if not is_there]
+    if not absent:
+        return [_good("extras", f"all installed: {', '.join(extras)}")] if extras else []
+    there = ", ".join(name for name, is_there in extras.items() if is_there) or "none"
+    line = install_line(f"{NAME}[{','.join(absent)}]")
+    return [_good("extras", f"{there}; not installed: {', '.join(absent)}. For all of them: `{line}`")]
+
+
+def _storage(settings: Settings) -> list[Finding]:
+    """Whether a bucket can be used as far as this machine knows: it is not asked."""
+    if settings.storage == "local":
+        return []
+    try:
+        storage(settings)
+    except PlanError as error:
+        return [_bad("storage", error.message)]
+    return [_good("storage", settings.storage)]
 
 
 def _workspace(settings: Settings) -> Finding:

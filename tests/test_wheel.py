@@ -152,11 +152,18 @@ async def test_a_worker_a_script_and_the_commands_run_from_a_wheel_without_extra
             worker.kill()
             await worker.wait()
 
-    def said(*command: str, program: str = "plan") -> subprocess.CompletedProcess[str]:
+    def said(*command: str, program: str = "plan", **more: str) -> subprocess.CompletedProcess[str]:
         whole = [str(python.with_name(program)), *command]
-        return subprocess.run(whole, env=bare, cwd=tmp_path, capture_output=True, text=True, check=False)
+        return subprocess.run(whole, env=bare | more, cwd=tmp_path, capture_output=True, text=True, check=False)
 
     assert "completed" in said("list").stdout
+    (tmp_path / "agents.toml").write_text('[agents.a]\ncommand = ["cat"]\n')
+    (tmp_path / "notify.toml").write_text('[targets.a]\napprise = "json://127.0.0.1:9"\n')
+    files = {name: str(tmp_path / f"{name[6:].lower()}.toml") for name in ("PLANS_MCP", "PLANS_AGENTS", "PLANS_NOTIFY")}
+    found = said("doctor", **files, PLANS_OTEL="on", PLANS_STORAGE="s3://plans").stdout
+    for name in ("acp", "mcp", "notify", "telemetry", "s3"):
+        assert f"pip install 'plansurvive[{name}]'" in found, found
+    assert "none; not installed: acp, gcs, mcp, notify, review, s3, telemetry, web. For all of them: `" in found
     for name in ("web", "mcp"):
         wrong = said(name)
         assert (wrong.returncode, wrong.stdout) == (2, "")

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping
 from plansurvive.activities.attempt.environment import sandbox_of
 from plansurvive.client.doctor import Finding, Verdict
 from plansurvive.features.coding_agents.agents_file import FILE, CodingAgent, read_agents
+from plansurvive.runtime.base import extras
 from plansurvive.runtime.home_paths import home_path
 from plansurvive.runtime.settings import SettingError, Settings
 
@@ -22,6 +23,8 @@ def findings(settings: Settings, environ: Mapping[str, str]) -> list[Finding]:
     lacking = [text for name, agent in known.items() for text in _lacks(name, agent, environ)]
     if (enclosed := [name for name, agent in known.items() if agent.hosts]) and sandbox_of(settings).level != "bwrap":
         lacking.append(f"{', '.join(enclosed)}: single hosts in `network` need sandbox level 2, bubblewrap")
+    if known and (line := extras.lacking("acp")):
+        lacking.append(f"its library is not installed; run: {line}")
     if lacking:
         return [Finding(subject="coding agents", verdict=Verdict.WARNING, text=f"{FILE}: {'; '.join(lacking)}")]
     text = f"{FILE}: {', '.join(known)}"

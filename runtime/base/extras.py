@@ -43,14 +43,9 @@ def install_line(wanted: str, environment: Path | None = None) -> str:
     return f"{shlex.quote(str(python))} -m pip install {named}"
 
 
-def _with_present(wanted: str) -> str:
-    """A requirement of ours, with the extras whose libraries are installed."""
+def present() -> dict[str, bool]:
+    """Each extra, by name, and whether all its libraries are installed; none where we are not installed ourselves."""
     from importlib.metadata import PackageNotFoundError, distribution, requires
-
-    libraries: dict[str, set[str]] = {}
-    for row in requires(NAME) or []:
-        if (found := _OF_AN_EXTRA.match(row)) and found[2] not in _SUMS:
-            libraries.setdefault(found[2], set()).add(found[1])
 
     def is_there(name: str) -> bool:
         try:
@@ -59,6 +54,20 @@ def _with_present(wanted: str) -> str:
             return False
         return True
 
-    extras = {name for name, needed in libraries.items() if all(map(is_there, needed))}
+    libraries: dict[str, set[str]] = {}
+    for row in (requires(NAME) or []) if is_there(NAME) else []:
+        if (found := _OF_AN_EXTRA.match(row)) and found[2] not in _SUMS:
+            libraries.setdefault(found[2], set()).add(found[1])
+    return {name: all(map(is_there, needed)) for name, needed in sorted(libraries.items())}
+
+
+def lacking(extra: str) -> str:
+    """What to type so that an extra is installed; empty: it is, or its libraries are not known."""
+    return "" if present().get(extra, True) else install_line(f"{NAME}[{extra}]")
+
+
+def _with_present(wanted: str) -> str:
+    """A requirement of ours, with the extras whose libraries are installed."""
+    extras = {name for name, is_there in present().items() if is_there}
     extras |= set(filter(None, wanted.removeprefix(NAME).strip("[]").split(",")))
     return shlex.quote(f"{NAME}[{','.join(sorted(extras))}]") if extras else NAME

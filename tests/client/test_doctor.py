@@ -76,6 +76,29 @@ async def test_tools_that_cannot_be_used_are_bad_and_named(alone: dict[str, str]
     assert "no.such.module" in found["tools"].text
 
 
+async def test_what_only_some_settings_need_is_looked_at_only_with_them(alone: dict[str, str], state_dir: Path) -> None:
+    subjects = {"storage", "notifications", "tool servers", "traces"}
+    found = by_subject(await examine(alone))
+    assert not subjects & found.keys()
+    assert found["extras"].text.startswith("all installed: acp, gcs, ")
+    state_dir.mkdir(parents=True, exist_ok=True)
+    for name, text in (
+        ("notify.toml", '[targets.team]\napprise = "env:NO_SUCH"\n'),
+        ("mcp.toml", '[servers.time]\ncommand = "cat"\n'),
+    ):
+        (state_dir / name).write_text(text)
+        (state_dir / name).chmod(0o600)
+    found = by_subject(await examine(alone | {"PLANS_STORAGE": "s3://plans", "PLANS_OTEL": "on"}))
+    assert {name for name in subjects if found[name].verdict is Verdict.GOOD} == subjects - {"notifications"}
+    assert found["storage"].text == "s3://plans"
+    assert found["tool servers"].text == "mcp.toml: time"
+    assert found["notifications"].verdict is Verdict.WARNING
+    assert "team: " in found["notifications"].text
+    assert "NO_SUCH" in found["notifications"].text
+    (state_dir / "mcp.toml").write_text("[servers.time]")
+    assert by_subject(await examine(alone))["tool servers"].verdict is Verdict.BAD
+
+
 async def test_nothing_is_started_by_looking(alone: dict[str, str], state_dir: Path) -> None:
     found = by_subject(await examine(alone))
     assert found["server"].text.startswith("not running; the first plan")

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from plansurvive.runtime.base.extras import install_line
+from plansurvive.runtime.base.extras import install_line, lacking, present
 
 ALL = "plansurvive[acp,gcs,mcp,notify,review,s3,telemetry,web]"
 """All that is installed here."""
@@ -59,3 +59,8 @@ def test_an_environment_without_pip_is_filled_by_uv(environment: Path, monkeypat
     )
     assert done.stdout.startswith("uv pip install --python /")
     assert done.stdout.endswith("/bin/python 'plansurvive[web]'\n")
+
+
+def test_an_extra_is_there_if_all_its_libraries_are() -> None:
+    assert present() == dict.fromkeys(("acp", "gcs", "mcp", "notify", "review", "s3", "telemetry", "web"), True)
+    assert lacking("web") == lacking("of another program") == ""

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from plansurvive.plans.model import Problem
 
 INDENT = " " * 4
+RUN = "; run: "
+"""In an error, before the command that mends it, which ends the row."""
 PIPE_WIDTH = 240
 """Width in columns of a table written to a file or a pipe."""
 
@@ -115,6 +117,18 @@ def wrapped(head: str, sentence: str) -> list[str]:
     return [head, *(f"{INDENT}{row.plain.rstrip()}" for row in rows)]
 
 
+def broken(row: str, console: SafeConsole) -> list[str]:
+    """A safe row of an error as a console is wide: broken at spaces.
+
+    A command behind RUN is a row of its own, which the terminal breaks: what is copied has no further line breaks.
+    """
+    if not console.is_terminal or cell_len(row) <= console.width:
+        return [row]
+    prose, run, command = row.partition(RUN)
+    rows = Text(prose + run.rstrip()).wrap(console, console.width)
+    return [*(each.plain.rstrip() for each in rows), *([f"  {command}"] if run else [])]
+
+
 def either(head: str, commands: str) -> list[str]:
     """Two commands, as `plans.views.models.card.commands` joins them; too wide for a terminal, each in its own row."""
     from plansurvive.plans.views.models.card import OR  # as above
@@ -158,7 +172,11 @@ def show_error(error: PlanError, *, as_json: bool, where: str = "", lines: Seque
             ""
         ]  # the code names the setting
         code = error.code.replace(":", ": ")  # BAD_SETTING:NAME, as scripts know it
-        err().print(Text.assemble((f"{code}: ", "bold red"), head, *(f"\n  {each}" for each in rest)))
+        console = err()
+        rows = [each for row in (f"{code}: {head}", *(f"  {each}" for each in rest)) for each in broken(row, console)]
+        text = Text("\n".join(rows))
+        text.stylize("bold red", 0, len(code) + 1)
+        remark(text)
 
 
 def problem_rows(problems: Sequence[Problem], lines: Sequence[int | None] = ()) -> list[dict[str, Any]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from plansurvive.client.cli.terminal.console import SafeConsole
-from plansurvive.client.cli.terminal.output import hanging
+from plansurvive.client.cli.terminal.output import broken, hanging
 
 NARROW = SafeConsole(width=40)
 PROSE = "the path does not exist in the workspace; list_directory lists what is there"
@@ -37,3 +37,15 @@ def test_what_is_copied_stays_whole(row: str) -> None:
 def test_a_row_that_fits_and_one_too_deep_stay_as_they_are() -> None:
     assert hanging("  [x] short", NARROW) == ["  [x] short"]
     assert hanging(" " * 30 + PROSE, NARROW) == [" " * 30 + PROSE]
+
+
+def test_the_command_that_mends_an_error_is_one_row() -> None:
+    line = "pipx install --force 'plansurvive[acp,gcs,mcp,notify,review,web]'"
+    terminal = SafeConsole(width=40, force_terminal=True)
+    error = f"APP_MISSING: `plan web` is not installed; run: {line}"
+    assert broken(error, terminal) == ["APP_MISSING: `plan web` is not", "installed; run:", f"  {line}"]
+    assert broken(error, NARROW) == [error], "a pipe"
+    assert broken("CODE: short; run: it", terminal) == ["CODE: short; run: it"]
+    rows = broken(f"BAD_PLAN: {PROSE}", terminal)
+    assert " ".join(rows) == f"BAD_PLAN: {PROSE}"
+    assert all(len(row) <= terminal.width for row in rows)
