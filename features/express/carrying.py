@@ -148,7 +148,7 @@ class _Inside:
             for child in node.children:
                 self.enter(child)
             return
-        first, last = self._window(node.source, opened, node.children)
+        first, last = self._window(name, opened, node.children)
         if (first, last) != (0, len(opened.items)):
             self.partial[name] = len(opened.items) - last if may_begin_more(node.source, opened) else 0
             self.opened[name] = _seen_from(opened, first, last)
@@ -158,10 +158,15 @@ class _Inside:
             else:
                 self.enter(child)
 
-    def _window(self, step: Step, opened: Opened, children: list[str]) -> tuple[int, int]:
+    def _window(self, name: str, opened: Opened, children: list[str]) -> tuple[int, int]:
         """The first item that goes along, and the one after the last."""
-        states, total = self.schedule.run.steps, len(opened.items or ())
-        first = next((place for place, child in enumerate(children) if not has_ended(states[child])), len(children))
+        schedule, total = self.schedule, len(opened.items or ())
+        states, step = schedule.run.steps, schedule.outline.nodes[name].source
+        # From the last item back to the first that has not ended: of thousands that have, none is looked at.
+        first, unfinished = len(children), schedule.containers.unfinished(name)
+        while first and unfinished:
+            first -= 1
+            unfinished -= not has_ended(states[children[first]])
         if total <= self.items and first < FEW_ENDED:
             return 0, total
         return first, min(total, opened.began + self.items) if may_begin_more(step, opened) else opened.began

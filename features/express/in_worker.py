@@ -35,7 +35,6 @@ from plansurvive.features.express.settings import ExpressSettings
 from plansurvive.plans.activity_io import Attempt, CheckRequest, Return
 from plansurvive.plans.execution.calling import call_for, terms_of
 from plansurvive.plans.execution.schedule import Schedule
-from plansurvive.plans.flow.ids import call_name
 from plansurvive.plans.model import Retry
 from plansurvive.plans.model.parts import Part
 from plansurvive.plans.run.feature import Rules, RuleSet
@@ -138,7 +137,7 @@ class _Calls:
 
     async def make(self, made: Made) -> Return | Failed | Left:
         """Make a call, observed as an activity of its own is. Raises CancelledError."""
-        with INNER.get()(made.step.tool, call_name(made.step.id, made.number), made.step.id) as told:
+        with INNER.get()(made.step.tool, made.name, made.step.id) as told:
             found = await self._make(made)
             if isinstance(found, Return):
                 told("completed", "")

@@ -19,7 +19,6 @@ from plansurvive.features.express.journal import Segment as SegmentId
 from plansurvive.features.express.model import CallEnd, Failed, SegmentEnd
 from plansurvive.features.express.segment import Made, Segment
 from plansurvive.plans.activity_io import Return
-from plansurvive.plans.flow.ids import call_name
 from plansurvive.plans.run.step_call import digest_of_data
 
 Make = Callable[[Made], Awaitable["Return | Failed | Left"]]
@@ -78,7 +77,7 @@ class Running:
             kept = [(made, self._kept(made)) for made in begun]
             for made, end in kept:
                 if end is not None:
-                    self._settle(end, len(self.known[_name(made)]))
+                    self._settle(end, len(self.known[made.name]))
                 else:
                     in_flight[asyncio.ensure_future(self.make(made))] = Begun(made, now)
             if all(end is None for _, end in kept):
@@ -88,7 +87,7 @@ class Running:
     def _kept(self, made: Made) -> CallEnd | None:
         """How the call ended in an earlier attempt, if that is known."""
         try:
-            end = CallEnd.model_validate_json(self.known.get(_name(made), ""))
+            end = CallEnd.model_validate_json(self.known.get(made.name, ""))
         except ValidationError:
             return None
         return end if end.digest == made.digest else None
@@ -99,7 +98,7 @@ class Running:
         for begun, task in done:
             is_whole = not task.cancelled() and task.exception() is None
             if is_whole and isinstance(returned := task.result(), Return):
-                name = _name(begun.made)
+                name = begun.made.name
                 ends[name] = end = self._end(begun, returned=returned)
                 texts[name] = end.model_dump_json(exclude_defaults=True)
         await when_free(lambda: self.journal.keep(self.id, self.attempt, texts))
@@ -113,7 +112,7 @@ class Running:
                     self.segment.failed(made.step.id)
                     self.calls.append(self._end(begun, failed=failed))
                 case Return():
-                    self._settle(ends[_name(made)], len(texts[_name(made)]))
+                    self._settle(ends[made.name], len(texts[made.name]))
 
     def _settle(self, end: CallEnd, size: int) -> None:
         self.calls.append(end)
@@ -126,7 +125,3 @@ class Running:
             step_id=made.step.id, number=made.number, digest=made.digest, tool=made.step.tool, args=args,
             began=begun.at, ended=self.clock(), **how,
         )  # fmt: skip
-
-
-def _name(made: Made) -> str:
-    return call_name(made.step.id, made.number)

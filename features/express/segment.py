@@ -24,6 +24,7 @@ from plansurvive.plans.execution.file_tracking import note_returned
 from plansurvive.plans.execution.schedule import Schedule
 from plansurvive.plans.execution.tool_history import note_call
 from plansurvive.plans.expressions.references import Filled
+from plansurvive.plans.flow.ids import call_name
 from plansurvive.plans.flow.progress import Further, Settle
 from plansurvive.plans.model import DEFAULT_PARALLEL, Step
 from plansurvive.plans.model.express import Express
@@ -51,6 +52,8 @@ class Made(NamedTuple):
     step: Step
     number: int
     """Number of the step's call, from 1."""
+    name: str
+    """Of the call: what its activity would be called."""
     filled: Filled
     values: StepValues
     call: StepCall
@@ -182,7 +185,8 @@ class Segment:
         note_call(run, step, call.filled.args)
         self.in_flight[step.id] = None
         self.made += 1
-        return Made(step, state.calls, call.filled, call.values, call.call, digest_of(call.call))
+        name = call_name(step.id, state.calls)
+        return Made(step, state.calls, name, call.filled, call.values, call.call, digest_of(call.call))
 
     def proceed(self, now: datetime) -> None:
         """Go further in the containers in which everything has ended."""

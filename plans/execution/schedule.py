@@ -244,7 +244,9 @@ class Schedule(ReadinessIndex):
                 f"step '{step_id}' cannot end: {'it has not run' if self.run.started else 'it has not started'}"
             )
         self._move(step_id, outcome.status, now)
-        state.result, state.deadline = outcome.result, None
+        state.result = outcome.result
+        if state.deadline is not None:
+            state.deadline = None
         if outcome.status is Status.SKIPPED:
             state.reason = outcome.result.error or ""
             state.permanently_blocked = not outcome.opens
@@ -325,7 +327,8 @@ class Schedule(ReadinessIndex):
         self.counts[before] -= 1
         self.counts[to] += 1
         state.changes.append(Change(seq=self.run.next_seq(), time=now, status=to))
-        state.awaiting = None
+        if state.awaiting is not None:
+            state.awaiting = None
         if state.queued:
             state.queued = False
         if to is Status.READY:

@@ -76,9 +76,20 @@ class Filled:
 
 def find(args: Any) -> list[Reference]:
     """Every reference in `args`, in reading order; `$` alone counts as one with an empty root."""
-    if type(args) is dict and hold_no_text(args):
-        return []
+    if type(args) is dict and (texts := _texts_of(args)) is not None:
+        return [reference for name, text in texts for reference in in_text(text, (name,))]
     return [reference for place, text in strings(args) for reference in in_text(text, place)]
+
+
+def _texts_of(args: dict[str, Any]) -> list[tuple[str, str]] | None:
+    """The texts of arguments by name; None if there may be more, inside lists and objects. Most calls have none."""
+    found = list[tuple[str, str]]()
+    for name, value in args.items():
+        if type(value) is str:
+            found.append((name, value))
+        elif type(value) not in PLAIN:
+            return None
+    return found
 
 
 def hold_no_text(args: dict[str, Any]) -> bool:

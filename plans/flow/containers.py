@@ -136,6 +136,10 @@ class Containers:
             self._hungry.pop(step_id, None)
         self._check(step_id)
 
+    def unfinished(self, step_id: str) -> int:
+        """How many of the steps directly inside a container have begun, and not ended."""
+        return self._unfinished[step_id]
+
     @property
     def any_ended(self) -> bool:
         """Whether `next_ended` gives one."""
@@ -151,7 +155,9 @@ class Containers:
     def _count(self, parent: str, status: Status, by: int) -> None:
         self.nested[status] += by
         if self._outline.nodes[parent].kind in ("each", "repeat"):
-            self.counts.setdefault(parent, Counter())[status] += by
+            if (counts := self.counts.get(parent)) is None:
+                counts = self.counts[parent] = Counter()
+            counts[status] += by
 
     def _note_failure(self, step_id: str) -> None:
         self.failures[step_id] = None

@@ -110,6 +110,11 @@ class Places:
 
     def admit(self) -> Iterator[str]:
         """The steps that get their places now, one after the other; each is to be marked before the next one."""
+        if not self._fresh and not any(self._lines.values()):  # none waits: the common case, once an item
+            for item in self._leaving.values():
+                self._held[item.loop].discard(item.id)
+            self._leaving.clear()
+            return
         loops = dict[str, None]()
         for step_id in [*self._fresh]:
             del self._fresh[step_id]

@@ -8,6 +8,7 @@ worker.
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any, ClassVar, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator
@@ -36,8 +37,20 @@ class Part(BaseModel):
 P = TypeVar("P", bound=Part)
 
 
+@cache
+def _unused(kind: type[Part]) -> Part:
+    """A part of this kind that is compared and never changed."""
+    return kind()
+
+
+def _is_unused(part: Part) -> bool:
+    unused = _unused(type(part))
+    # What tells the two apart is in a field, usually: looked at first, as pydantic's comparison costs ten times that.
+    return part.__dict__ == unused.__dict__ and part == unused
+
+
 def _none_used(parts: dict[str, Any]) -> bool:
-    return not parts or all(isinstance(part, Part) and part == type(part)() for part in parts.values())
+    return not parts or all(isinstance(part, Part) and _is_unused(part) for part in parts.values())
 
 
 class Parted(BaseModel):
@@ -61,7 +74,7 @@ class Parted(BaseModel):
     def keep(self, part: Part) -> None:
         """Put a part in the place of the one before; one that has only its defaults is none."""
         others = {name: each for name, each in self.parts.items() if name != part.feature}
-        self.parts = others if part == type(part)() else {**others, part.feature: part}
+        self.parts = others if _is_unused(part) else {**others, part.feature: part}
 
     def known_part(self, kind: type[P]) -> P | None:
         """The part of a feature if there is one, for those who only look. Raises as `part`."""

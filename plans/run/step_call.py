@@ -75,6 +75,9 @@ class StepCall(NamedTuple):
         return f"{self.tool}{' with network' if self.network else ''}{where} in {self.workspace or 'the workspace'}"
 
 
+_ONE_FORM = json.JSONEncoder(sort_keys=True, ensure_ascii=True, separators=(",", ":"), default=str)
+
+
 class Upcoming(NamedTuple):
     """The call of a step as known now. `is_whole`: nothing in it depends on a value that is not known yet."""
 
@@ -97,8 +100,7 @@ def digest_of(call: StepCall, proposal: Mapping[str, Any] | None = None) -> str:
 
 def digest_of_data(data: Any) -> str:
     """SHA-256 of JSON data in its one form: keys sorted, ASCII."""
-    text = json.dumps(data, sort_keys=True, ensure_ascii=True, separators=(",", ":"), default=str)
-    return hashlib.sha256(text.encode()).hexdigest()
+    return hashlib.sha256(_ONE_FORM.encode(data).encode()).hexdigest()
 
 
 def call_of(run: Run, step: Step, filled: Filled, values: StepValues) -> StepCall:

@@ -76,9 +76,9 @@ def texts(run: Run, limits: Sequence[int | None], *, detailed: bool = False) -> 
             if index not in made:
                 step = run.plan.steps[index]
                 nested = nested_rows(census, run, inner.get(step.id, ()), _asked) if inner else ()
-                made[index] = [*_step_rows(run, step, positions, detailed), *nested]
+                made[index] = [*_step_rows(run, census, step, positions, detailed), *nested]
         rows = [row for index in shown for row in made[index]]
-        yield "\n".join(head + rows + _hidden(run, set(shown)) + _closing_rows(run, positions, limit, detailed))
+        yield "\n".join(head + rows + _hidden(run, set(shown)) + _closing_rows(run, census, positions, limit, detailed))
 
 
 def is_done(state: StepState) -> bool:
@@ -97,16 +97,18 @@ def _hidden(run: Run, shown: Set[int]) -> list[str]:
     return [f"  {counted(hidden)}"] if hidden else []
 
 
-def _closing_rows(run: Run, positions: Mapping[str, int], limit: int | None, detailed: bool) -> list[str]:
+def _closing_rows(
+    run: Run, census: Census, positions: Mapping[str, int], limit: int | None, detailed: bool
+) -> list[str]:
     """The steps that close the plan, below its own: the last ones to begin, if there is not room for all."""
     closing = shown_steps(run)[len(run.plan.steps) :]
     shown = closing if limit is None else closing[-limit:]
     more = [f"  {len(closing) - len(shown)} earlier ones"] if len(shown) < len(closing) else []
-    rows = [each for step in shown for each in _step_rows(run, step, positions, detailed)]
+    rows = [each for step in shown for each in _step_rows(run, census, step, positions, detailed)]
     return ["", "Closing:", *more, *rows] if closing else []
 
 
-def _step_rows(run: Run, step: Step, positions: Mapping[str, int], detailed: bool) -> list[str]:
+def _step_rows(run: Run, census: Census, step: Step, positions: Mapping[str, int], detailed: bool) -> list[str]:
     state, index, about = run.steps[step.id], positions[step.id], run.description_of(step)
     stands = row(state)
     head, end = f"  {index}: [{stands.mark}] {line(about or step.id)}", ""
@@ -126,7 +128,7 @@ def _step_rows(run: Run, step: Step, positions: Mapping[str, int], detailed: boo
         if detailed and run.status in (PlanStatus.DRAFT, PlanStatus.REVIEW):
             rows += _written(run, step)
         return rows
-    if run.opened and (inside := folded(census := Census(run), step.id)):
+    if run.opened and (inside := folded(census, step.id)):
         if stands.error and not is_cause(census, run, step.id):
             notes = ""  # the rows of the steps inside it that failed have it
         said = [f"      Notes: {notes}"] if notes else []
@@ -223,9 +225,13 @@ def _notes(run: Run, step: Step, stands: Row) -> str:
 def _tools_inside(run: Run, census: Census, step_id: str) -> list[str]:
     """A row with the tools called for the steps inside a block or loop, if there were any."""
     counts = Counter[str]()
+    delegated, nodes = run.views.delegated, run.outline.nodes
     for name in census.walk(step_id):
-        if (state := run.steps[name]).calls or state.past:
+        state = run.steps[name]
+        if state.past or state.more_past:
             counts.update(_called(run, run.outline.step(name), state))
+        elif state.calls and was_called(state) and (tool := nodes[name].source.tool) not in delegated:
+            counts[tool] += 1  # of thousands of items, nearly all were called once
     return [f"      Tools: {_in_words(counts)}"] if counts else []
 
 
