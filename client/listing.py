@@ -20,8 +20,9 @@ from plansurvive.client.rpc import memo_of, translated
 from plansurvive.client.undos import Undo, undos
 from plansurvive.plans.model import Value
 from plansurvive.plans.run import PlanStatus
+from plansurvive.runtime.search_attributes import OF_NO_PLAN
 
-PLANS = "WorkflowType = 'PlanWorkflow' AND ExecutionStatus != 'ContinuedAsNew' AND ParentWorkflowId IS NULL"
+PLANS = f"WorkflowType = 'PlanWorkflow' AND ExecutionStatus != 'ContinuedAsNew' AND {OF_NO_PLAN}"
 AGENTS_TOO = (
     "WorkflowType IN ('PlanWorkflow', 'AgentWorkflow', 'CodingAgentWorkflow') AND ExecutionStatus != 'ContinuedAsNew'"
 )

@@ -18,6 +18,11 @@ TYPES = {
     "KeywordList": IndexedValueType.INDEXED_VALUE_TYPE_KEYWORD_LIST,
     "Text": IndexedValueType.INDEXED_VALUE_TYPE_TEXT,
 }
+OF_NO_PLAN = (
+    "(ParentWorkflowId IS NULL OR (ParentWorkflowId NOT STARTS_WITH 'plan-'"
+    " AND ParentWorkflowId NOT STARTS_WITH 'agent-'))"
+)
+"""In a query: what runs for no step of ours, so also a plan that a workflow of somebody else runs as its child."""
 TOLD = frozenset({"PlanStatus", "PlanPending", "PlanTitle"})
 """Upserted by workflows, if all of them are registered; the others are set by the client at start only."""
 

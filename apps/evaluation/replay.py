@@ -16,6 +16,7 @@ from plansurvive.client.ids import workflow_id
 from plansurvive.client.listing import AGENTS_TOO
 from plansurvive.client.rpc import translated
 from plansurvive.runtime.errors import KeyMissing
+from plansurvive.runtime.search_attributes import OF_NO_PLAN
 
 SIDE_BY_SIDE = 4
 """Replays at a time, unless told otherwise."""
@@ -136,4 +137,4 @@ async def latest(client: Client, number: int) -> list[str]:
     return found
 
 
-_ENDED = f"{AGENTS_TOO} AND ExecutionStatus != 'Running' AND ParentWorkflowId IS NULL"
+_ENDED = f"{AGENTS_TOO} AND ExecutionStatus != 'Running' AND {OF_NO_PLAN}"

@@ -19,6 +19,7 @@ from temporalio.service import RPCError
 
 from plansurvive.features.telemetry.instruments import Instruments
 from plansurvive.features.telemetry.trace_context import read_time
+from plansurvive.runtime.search_attributes import OF_NO_PLAN
 
 EVERY_SECONDS = 15.0
 ASKED = 20
@@ -33,7 +34,7 @@ _AWAITING = (
     "WorkflowType IN ('PlanWorkflow', 'AgentWorkflow', 'CodingAgentWorkflow')"
     " AND ExecutionStatus = 'Running' AND PlanPending IS NOT NULL"
 )
-_BY_THEMSELVES = f"{_AWAITING} AND ParentWorkflowId IS NULL"
+_BY_THEMSELVES = f"{_AWAITING} AND {OF_NO_PLAN}"
 """Without what runs for steps: a plan lists what is asked below it as well, and counts once."""
 
 

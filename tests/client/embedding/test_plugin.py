@@ -14,9 +14,11 @@ from temporalio.worker import Worker
 
 from plansurvive.activities.tools.tool import tool
 from plansurvive.client.embedding.plugin import PlansPlugin
+from plansurvive.client.listing import list_plans
 from plansurvive.plans.errors import PlanError
 from plansurvive.runtime.settings import Settings
 from tests.client.embedding.careless import Careless
+from tests.kit.waiting import until
 
 CLOCK = {"id": "clock", "tool": "sleep", "args": {"seconds": 0}}
 
@@ -90,3 +92,27 @@ async def test_a_plan_of_a_workflow_that_fails_says_so(
     cause = child.cause
     assert isinstance(cause, ApplicationError)
     assert cause.type == "PLAN_FAILED"
+
+
+@pytest.mark.oldest_server
+async def test_a_plan_of_a_workflow_is_listed_as_any_plan_and_a_plan_of_its_steps_is_not(
+    settings: Settings, temporal_client: Client, queue: str, workspace: Path
+) -> None:
+    address = temporal_client.service_client.config.target_host
+    client = await Client.connect(address, plugins=[PlansPlugin(settings, workspace=workspace)])
+    name = f"child-{uuid.uuid4().hex}"
+    inner = {"id": "inner", "tool": "plan", "args": {"steps": [CLOCK]}}
+    async with Worker(client, task_queue=queue, workflows=[Careless]):
+        await client.execute_workflow(
+            "Careless", {"named": name, "steps": [inner]}, id=f"careless-{name}", task_queue=queue
+        )
+
+    async def started(*, agents: bool) -> list[str]:
+        found = list_plans(temporal_client, agents=agents)
+        return [each.plan_id async for each in found if each.plan_id.startswith(name)]
+
+    async def is_indexed() -> bool:
+        return len(await started(agents=True)) == 2
+
+    await until(is_indexed, "the plan and that of its step are in the index")
+    assert await started(agents=False) == [name]
