@@ -7,10 +7,10 @@ over 5,000 steps.
 
 from __future__ import annotations
 
+import asyncio
 import shutil
 import signal
 import sqlite3
-import time
 from collections import Counter
 from contextlib import closing
 from dataclasses import replace
@@ -152,7 +152,7 @@ async def is_frozen(worker: WorkerProcess, environ: dict[str, str], plan: Starte
     """
     sent(worker, signal.SIGSTOP)
     while not is_stopped(worker):  # on a busy machine a thread goes on for a while, and may begin a write
-        time.sleep(0.001)
+        await asyncio.sleep(0.001)
     state = Path(environ["PLANS_STATE_DIR"])
     try:
         for database in (state / FOLDER / "journal.db", state / "effects" / "log.db"):
