@@ -8,10 +8,10 @@ each block and loop around it. The only state is what the plan's brief view and 
 from __future__ import annotations
 
 from collections import Counter
-from datetime import datetime
+from datetime import UTC, datetime
 
 from plansurvive.client.feature import views_of_features
-from plansurvive.client.live.feed import LONG_LOOP, PROGRESS
+from plansurvive.client.live.feed import ATTEMPT, LONG_LOOP, PROGRESS
 from plansurvive.client.live.marks import ASKING as MARK
 from plansurvive.client.live.marks import MARKS
 from plansurvive.client.verbs.runs import BriefView, EventView
@@ -51,6 +51,8 @@ class Lines:
         """By loop, how many of its items have ended, by status."""
         self._explained: set[str] = set()
         """What failed because of a step inside it whose failure has been printed."""
+        self._last = datetime.min.replace(tzinfo=UTC)
+        """The time of the last line: no later one begins with an earlier time."""
         self.learn(view)
 
     def learn(self, view: BriefView) -> None:
@@ -101,8 +103,12 @@ class Lines:
         asks = self._asks(event)
         self.take(event)
         if event.logs:
-            return [self._row(event, " ", line(entry.text)) for entry in event.logs if self._is_due(event, entry)]
-        return [*self._attempted(event), *self._moved(event, asks), *self._counted(event)]
+            rows = [self._said(event, entry) for entry in event.logs if self._is_due(event, entry)]
+        else:
+            rows = [*self._attempted(event), *self._moved(event, asks), *self._counted(event)]
+        if rows and not any(entry.kind == PROGRESS for entry in event.logs or ()):  # that has this machine's clock
+            self._last = max(self._last, event.time)
+        return rows
 
     def _moved(self, event: EventView, asks: bool) -> list[str]:
         """Lines about a change of a step's status."""
@@ -173,8 +179,18 @@ class Lines:
             if (event.step_id, attempt.began) not in self._attempts:
                 self._attempts.add((event.step_id, attempt.began))
                 then = event.model_copy(update={"time": attempt.ended})
-                rows.append(self._row(then, " ", line(ended_text(attempt, None))))
+                rows.append(self._late(then, line(ended_text(attempt, None))))
         return rows
+
+    def _said(self, event: EventView, entry: LogLine) -> str:
+        return self._late(event, line(entry.text)) if entry.kind == ATTEMPT else self._row(event, " ", line(entry.text))
+
+    def _late(self, event: EventView, text: str) -> str:
+        """A line about what may have ended before the line above: that an attempt was lost is found out later."""
+        if event.time.replace(microsecond=0) >= self._last.replace(microsecond=0):
+            self._last = max(self._last, event.time)
+            return self._row(event, " ", text)
+        return self._row(event.model_copy(update={"time": self._last}), " ", f"{text} (at {self.clock(event)})")
 
     def _asks(self, event: EventView) -> bool:
         """Whether the step asks a person with this."""

@@ -112,6 +112,29 @@ def test_an_attempt_that_failed_is_told_once_live_or_with_the_end() -> None:
     assert late[1:] == ["  remove  attempt 1 failed: BUSY busy\\u001b[2J; next in 1 s", "✓ remove  completed in 0.2 s"]
 
 
+def test_the_times_of_lines_never_go_back_when_attempts_are_known_late() -> None:
+    lost = {"number": 1, "began": "2026-01-01T11:59:00Z", "duration": 4_000, "code": "WORKER_LOST", "error": "it died"}
+    said = {"logs": [{"kind": "attempt", "text": "attempt 1 was lost: it died"}], "time": "2026-01-01T11:59:04Z"}
+    done = ("completed", {"result": {"ok": True, "duration": 200}, "attempts": [lost]})
+    ahead = (
+        "running",
+        {"logs": [{"kind": "progress", "text": "1 file"}], "progress": 10, "time": "2026-01-01T12:09:00Z"},
+    )
+    for events in (
+        (("running", {}), ("running", said | {"attempts": [lost]}), done),
+        (("running", {}), done),
+        (("running", {}), ahead, done),
+    ):
+        lines, found = Lines("p", VIEW), list[str]()
+        for number, (status, more) in enumerate(events):
+            given = {"seq": number, "time": "2026-01-01T12:00:00Z", "taskId": "p", "stepId": "remove", "status": status}
+            found += lines.of(EventView.read(given | more))
+        times = [row[:8] for row in found if "1 file" not in row]
+        at = datetime(2026, 1, 1, 11, 59, 4, tzinfo=UTC).astimezone()
+        assert (times, len(set(times))) == (sorted(times), 1), found
+        assert f"attempt 1 was lost: it died (at {at:%H:%M:%S})" in found[-2], found
+
+
 def test_progress_is_told_once_per_ten_percent_and_from_the_start_in_the_next_attempt() -> None:
     def at(percent: int | None) -> tuple[str, dict[str, Any]]:
         return "running", {"progress": percent, "logs": [{"kind": "progress", "text": f"{percent} files"}]}
