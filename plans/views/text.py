@@ -57,12 +57,14 @@ def texts(run: Run, limits: Sequence[int | None], *, detailed: bool = False) -> 
     """The text for each limit; the rows of a step are made once."""
     states, census = [run.steps[step.id] for step in run.plan.steps], Census(run)
     done = sum(is_done(state) for state in states)
-    percent = 100 * sum(census.share(step.id) for step in run.plan.steps) / len(states) if states else 0.0
+    share = sum(census.share(step.id) for step in run.plan.steps)
+    percent = f"{100 * share / len(states) if states else 0:.1f}%"
+    percent += " with the steps inside" if share != done else ""  # of a loop that runs, its items count as well
     head = [
         f"Plan: {line(run.plan.title or run.plan.id or '')}",
         "=" * 40,
         # An agent's steps are its calls: that all of them are done does not say how far it is.
-        f"Calls: {done}/{len(states)} done" if run.literal else f"Progress: {done}/{len(states)} ({percent:.1f}%)",
+        f"Calls: {done}/{len(states)} done" if run.literal else f"Progress: {done}/{len(states)} ({percent})",
         *(details.of_plan(run) if detailed else []),
         "",
         "Steps:",

@@ -72,7 +72,7 @@ def test_counts_and_progress_are_of_the_plans_own_steps() -> None:
     run = troubled().run
     brief = BriefView.read(queries.view(run, [queries.BRIEF]))
     assert brief.counts == {"total": 3, "completed": 1, "running": 1, "blocked": 1}
-    assert "Progress: 1/3 (44.4%)" in text(run)  # a third of the loop is done
+    assert "Progress: 1/3 (44.4% with the steps inside)" in text(run)  # a third of the loop is done
     assert brief.inside["total"] == 9
     assert [each.id for each in brief.steps] == ["before", "resize", "after"]
 
