@@ -108,6 +108,33 @@ def readers(run: Run, names: Iterable[str]) -> dict[str, list[str]]:
     return found
 
 
+def rewritten(run: Run) -> list[str]:
+    """The tracked files that commands of the run wrote after it had last seen them: it does not know what they hold.
+
+    When a file was last seen is computed, as for `readers`, from what its steps name and wrote.
+    """
+    found, seen = dict[str, datetime](), dict[str, datetime]()
+    ended = {name: state.ended for name, state in run.steps.items() if state.ended is not None and state.calls}
+    for name, time in ended.items():
+        step = run.outline.step(name)
+        for path in run.steps[name].wrote if _is_opaque(run, step) else ():
+            if (full := _scope(run, step) + path) in run.files.stamps:
+                found[full] = max(time, found.get(full, time))
+    for name, time in ended.items() if found else ():
+        step = run.outline.step(name)
+        if step.tool in run.facts.tools and not _is_opaque(run, step):
+            named = _paths(run, step, Filled(upcoming(run, step).call.args, []))
+            for full in (_scope(run, step) + path for path in (*named, *run.steps[name].wrote)):
+                seen[full] = max(time, seen.get(full, time))
+    return [full for full, time in found.items() if time >= seen.get(full, time)]
+
+
+def _is_opaque(run: Run, step: Step) -> bool:
+    """Whether a tool changes files without saying what they hold then, as commands do."""
+    spec = run.facts.tools.get(step.tool)
+    return spec is not None and spec.effect == "opaque" and not spec.durable
+
+
 def clear(run: Run, text: str, now: datetime) -> None:
     """Forget all file stamps and agents.md shown: the session begins again. `text`: the log entry, saying by whom.
 

@@ -23,7 +23,7 @@ from plansurvive.plans.definition.near_names import unknown_step
 from plansurvive.plans.editing.next_run import Changed, Replacement, changed
 from plansurvive.plans.errors import BadExpression, Refused
 from plansurvive.plans.execution.approvals import RULE
-from plansurvive.plans.execution.file_tracking import readers
+from plansurvive.plans.execution.file_tracking import readers, rewritten
 from plansurvive.plans.execution.schedule import left_out, reset_to_draft
 from plansurvive.plans.execution.tool_history import begun_again
 from plansurvive.plans.expressions.conditions import holds, roots_of
@@ -217,6 +217,7 @@ def _next(run: Run, other: Changed, again: Again, new_id: str) -> Run:
     after = {**new.kept.steps, **new.steps}
     done = (name for name, state in after.items() if state.status is Status.COMPLETED and not state.closes)
     new.kept.readers = readers(run, done)
+    new.files.invalidate(rewritten(run))  # by the plan itself: not to be reported as somebody's change
     return new
 
 

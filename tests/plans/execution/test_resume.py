@@ -6,15 +6,19 @@ from datetime import timedelta
 
 import pytest
 
+from plansurvive.plans.activity_io import Facts, Return
 from plansurvive.plans.editing.next_run import Replacement
 from plansurvive.plans.errors import Refused
 from plansurvive.plans.execution.approvals import decide
+from plansurvive.plans.execution.file_tracking import note_returned
 from plansurvive.plans.execution.messages import Decide
 from plansurvive.plans.execution.resume import base_id, foreseen, rerun_from, rerun_only, resumed, run_id
 from plansurvive.plans.execution.schedule import Schedule
+from plansurvive.plans.file_stamps import stamp_of
+from plansurvive.plans.files.file_check import FilesSeen
 from plansurvive.plans.model import Budget, Step
 from plansurvive.plans.run import PlanStatus, Run, Status
-from tests.plans.building import NOW, begun, completed, failed, skipped, statuses, step
+from tests.plans.building import NOW, TOOLS, begun, completed, failed, later, skipped, spec, statuses, step
 
 LATER = NOW + timedelta(hours=1)
 
@@ -170,3 +174,28 @@ def test_later_runs_are_numbered() -> None:
     assert [run_id("x", 2), base_id("x-r2"), base_id("x"), base_id("x-r1"), base_id("x-r12")] == [
         "x-r2", "x", "x", "x-r1", "x",
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize("who", ["a command", "a command before the read", "nobody"])
+def test_what_the_plan_itself_wrote_after_it_read_a_file_is_no_change_by_others(who: str) -> None:
+    pure = {"effect": "pure", "reads": "reported"}
+    facts = Facts(tools=TOOLS | {"read_file": spec("read_file", {"path": {}}, **pure)}, workspace="/w")
+    read = step("read", tool="read_file", args={"path": "a.txt"})
+    order = [read, step("write", tool="run_command", args={"command": "date >> a.txt"})]
+    if who == "a command before the read":
+        order.reverse()
+    schedule = begun(*order, step("bad"), facts=facts)
+    for number, each in enumerate([*order, step("bad")]):
+        schedule.start(each.id, later(number))
+        schedule.run.steps[each.id].calls += 1
+        returned = Return(duration=1, read={"a.txt": stamp_of(b"a")} if each is read else {})
+        if each.id == "write" and who != "nobody":
+            returned = Return(duration=1, wrote={"a.txt": None})
+        note_returned(schedule.run, each, returned, later(number))
+        schedule.settle(each.id, failed() if each.id == "bad" else completed(), later(number))
+    schedule.end(later(9))
+    new = resumed(schedule.run, "p-r2", LATER)
+    assert schedule.run.files.stamps["a.txt"].state == "known", "the run that ended stays as it was"
+    assert new.kept.readers == {"a.txt": ["read"]}
+    compared = FilesSeen.of(new.files, "/w").stamps
+    assert list(compared) == ([] if who == "a command" else ["a.txt"])
