@@ -136,8 +136,8 @@ _PASSED_ON: dict[str, Any] = {
 
 ONCE = frozenset(
     {
-        "--after", "--args", "--as", "--attempt", "--before", "--data", "--digest", "--only", "--schedule", "--to",
-        "--tools", "--with",
+        "--after", "--args", "--as", "--attempt", "--before", "--data", "--digest", "--from", "--only", "--plan",
+        "--schedule", "--template", "--to", "--tools", "--with",
     }
 )  # fmt: skip
 """Options that say what a command is about. Of others, such as `--workspace`, the last one counts, as is usual."""
@@ -241,12 +241,22 @@ def _imported(name: str, command: Command) -> Any:
     module, _, function = command.target.partition(":")
     found = getattr(import_module(module), function)
     if isinstance(found, typer.Typer):
+        _parse_all(found)
         group = typer.main.get_command(found)
         group.name = name
         return group
     app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
     app.command(name, cls=Parsed, **(_PASSED_ON if name == "worker" else {}))(found)
     return typer.main.get_command(app)
+
+
+def _parse_all(group: typer.Typer) -> None:
+    """Have every command of a group, and of the groups in it, parsed as a single one is."""
+    for each in group.registered_commands:
+        each.cls = Parsed if each.cls in (None, TyperCommand) else each.cls
+    for inner in group.registered_groups:
+        if inner.typer_instance is not None:
+            _parse_all(inner.typer_instance)
 
 
 def add_commands_of_features(app: typer.Typer, group: str) -> None:

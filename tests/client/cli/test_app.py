@@ -7,13 +7,25 @@ import os
 import re
 import subprocess
 import sys
+from collections.abc import Iterator
 from itertools import chain
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from plansurvive.client.cli.app import app
-from plansurvive.client.cli.commands import ALIASES, COMMANDS, ELSEWHERE, EXAMPLES, GROUPS, LAST_GROUP, groups, imported
+from plansurvive.client.cli.commands import (
+    ALIASES,
+    COMMANDS,
+    ELSEWHERE,
+    EXAMPLES,
+    GROUPS,
+    LAST_GROUP,
+    ONCE,
+    groups,
+    imported,
+)
 from tests.client.cli.command import plan
 
 ROOT = Path(__file__).parents[3]
@@ -141,3 +153,23 @@ def test_a_shell_completes_commands_and_their_options() -> None:
 
     assert completed("plan res", 1) == ["resume"]
     assert completed("plan run --works", 2) == ["--workspace"]
+
+
+def every_command(name: str, command: Any) -> Iterator[tuple[str, Any]]:
+    """A command, or all those of a group, each with its whole name."""
+    if not hasattr(command, "commands"):
+        yield name, command
+    for inner, each in getattr(command, "commands", {}).items():
+        yield from every_command(f"{name} {inner}", each)
+
+
+def test_every_command_refuses_an_option_given_twice_that_says_what_it_is_about() -> None:
+    found = set[str]()
+    for name, command in chain.from_iterable(every_command(name, imported(name)) for name in COMMANDS):
+        for option in command.params:
+            if option.param_type_name != "option" or option.multiple or not ONCE.intersection(option.opts):
+                continue
+            with pytest.raises(Exception, match="is given 2 times, and takes one value"):
+                command.make_context(name, [option.opts[-1], "a", option.opts[-1], "b"])
+            found.add(f"{name} {option.opts[-1]}")
+    assert {"rerun --only", "schedule backfill --from", "policy test --args", "import --from"} <= found
