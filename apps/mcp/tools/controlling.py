@@ -22,6 +22,7 @@ from plansurvive.client import runs
 from plansurvive.client.ids import plan_id as id_of
 from plansurvive.client.requests.connected import Connected
 from plansurvive.plans.editing.next_run import Replacement
+from plansurvive.plans.errors import Refused
 from plansurvive.plans.model import Value
 
 
@@ -76,17 +77,25 @@ class Controlling:
         self,
         ctx: Request,
         plan_id: PlanId,
-        start_at: Annotated[StepId | None, Field(description="Run this step and all that depend on it.")] = None,
+        start_at: Annotated[
+            StepId | list[StepId] | None,
+            Field(
+                description="Run this step, or these, and all that depend on them; `each[*]` are all items of a loop."
+            ),
+        ] = None,
         only: Annotated[StepId | None, Field(description="Run this step alone.")] = None,
         args: Annotated[
-            dict[str, Any] | None, Field(description="Other arguments of that step, by name; the rest stay.")
+            dict[str, Any] | None, Field(description="Other arguments of the one step, by name; the rest stay.")
         ] = None,
         wait: Wait = 0,
     ) -> Annotated[CallToolResult, Shown]:
         """Run steps of an ended plan again, in a new run with a new id. Nothing in the new run is waived."""
         caller = self.host.caller(ctx).to_operate()
         here = await self.host.connected(starts=True)
-        step = start_at or only or ""
+        steps = [only] if only is not None else [start_at] if isinstance(start_at, str) else start_at or []
+        if args and len(steps) != 1:
+            raise Refused("`args` are of one step: rerun that one, or leave them out", "BAD_USAGE")
+        step = next(iter(steps), "")
         changes = [Replacement(step_id=step, path=f"args.{name}", value=value) for name, value in (args or {}).items()]
         started = await runs.rerun(
             here.client, plan_id, start_at=start_at, only=only, changes=changes, by=caller.name, waivers=False,

@@ -52,18 +52,21 @@ async def resume(request: Request) -> Response:
 
 @needs(Role.OPERATOR)
 async def rerun_page(request: Request) -> Response:
-    """Which step to run again, alone or with all that depends on it."""
+    """Which steps to run again, with all that depends on them, or which one alone."""
     return await _shown(request, "rerun", {"step": request.query_params.get("step", "")})
 
 
 @needs(Role.OPERATOR)
 async def rerun(request: Request) -> Response:
-    """Run a step of an ended plan again in a new run."""
-    form, person = await form_of(request), person_of(request)
-    name, step = request.path_params["plan_id"], text_of(form, "step").strip()
-    only, start_at = (step, None) if text_of(form, "how") == "only" else (None, step)
+    """Run steps of an ended plan again in a new run."""
+    form, person, name = await form_of(request), person_of(request), request.path_params["plan_id"]
+    steps = [each.strip() for each in [text_of(form, "step"), *text_of(form, "more").splitlines()] if each.strip()]
+    alone = text_of(form, "how") == "only"
 
     def start(client: Client, changes: list[Replacement]) -> Awaitable[Started]:
+        if alone and len(steps) > 1:
+            raise PlanError("a step that runs alone is one; leave out the further steps", "BAD_USAGE")
+        only, start_at = (steps[0], None) if alone and steps else (None, steps)
         return runs.rerun(
             client, name, only=only, start_at=start_at, by=person.name, changes=changes, verified=person.verified
         )
@@ -74,7 +77,7 @@ async def rerun(request: Request) -> Response:
 async def _act(
     request: Request, what: str, form: FormData, start: Callable[[Client, list[Replacement]], Awaitable[Started]]
 ) -> Response:
-    typed = {key: text_of(form, key) for key in ("set", "step", "how")}
+    typed = {key: text_of(form, key) for key in ("set", "step", "more", "how")}
     try:
         client = await service_of(request).client()
         started = await start(client, replacements(typed["set"]))

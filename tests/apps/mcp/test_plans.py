@@ -155,6 +155,22 @@ async def test_what_an_agent_repeats_of_a_persons_plan_waives_nothing(
     assert (workspace / "old.txt").read_text() == "again"
 
 
+async def test_an_agent_reruns_several_steps_at_once(
+    host: Host, temporal_client: Client, worker: Worker, workspace: Path, queue: str
+) -> None:
+    steps = [{"id": name, "tool": "find_files", "args": {"pattern": "*.txt"}} for name in "abc"]
+    options = Options(workspace=str(workspace))
+    mine = await runs.start(temporal_client, {"steps": steps}, options=options, queue=queue)
+    await runs.wait(temporal_client, mine.plan_id)
+    async with agent_of(host) as agent:
+        code, _ = await refused(agent, "plan_rerun", planId=mine.plan_id, startAt=["a", "b"], args={"pattern": "*"})
+        assert code == "BAD_USAGE"
+        again = await called(agent, "plan_rerun", planId=mine.plan_id, startAt=["a", "b"], wait=20)
+        one = await called(agent, "plan_rerun", planId=mine.plan_id, startAt="a", args={"pattern": "*"}, wait=20)
+    for name, asked in ((again["planId"], "from 'a' and 'b'"), (one["planId"], "from 'a'")):
+        assert asked in (await runs.show(temporal_client, name)).log[0].text
+
+
 async def test_an_agent_edits_plans_of_agents_only_and_nothing_that_is_for_people(
     host: Host, temporal_client: Client, worker: Worker, workspace: Path, queue: str
 ) -> None:

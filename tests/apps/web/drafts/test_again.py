@@ -42,6 +42,19 @@ async def test_a_step_is_rerun_alone_or_with_what_depends_on_it(visitor: Visitor
     assert "UNKNOWN_STEP" in text
 
 
+async def test_several_steps_are_rerun_at_once_but_only_one_alone(visitor: Visitor, start: Start) -> None:
+    others = [{**WRITE, "id": name, "args": {"path": f"{name}.txt", "content": "x"}} for name in ("b", "c")]
+    plan = await start(WRITE, *others, review=False)
+    await runs.wait(visitor.client, plan)
+    typed = {"step": "b", "more": "c\n\n"}
+    wrong = await visitor.post(f"/plans/{plan}/rerun", {**typed, "how": "only"}, 409)
+    assert ("BAD_USAGE" in wrong, ">\nc\n\n</textarea>" in wrong) == (True, True), wrong
+    await visitor.send(f"/plans/{plan}/rerun", {**typed, "how": "from"})
+    assert (await runs.wait(visitor.client, f"{plan}-r2")).is_completed
+    assert "from 'b' and 'c'" in (await runs.show(visitor.client, f"{plan}-r2")).log[0].text
+    assert "BAD_USAGE" in await visitor.post(f"/plans/{plan}/rerun", {"step": " ", "how": "only"}, 409)
+
+
 async def test_an_undo_is_shown_before_it_is_done(visitor: Visitor, start: Start, workspace: Path) -> None:
     plan = await start(WRITE, review=False)
     await runs.wait(visitor.client, plan)
