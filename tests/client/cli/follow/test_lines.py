@@ -120,11 +120,12 @@ def test_the_times_of_lines_never_go_back_when_attempts_are_known_late() -> None
         "running",
         {"logs": [{"kind": "progress", "text": "1 file"}], "progress": 10, "time": "2026-01-01T12:09:00Z"},
     )
-    for events in (
-        (("running", {}), ("running", said | {"attempts": [lost]}), done),
-        (("running", {}), done),
-        (("running", {}), ahead, done),
-    ):
+    tales: list[list[tuple[str, dict[str, Any]]]] = [
+        [("running", {}), ("running", said | {"attempts": [lost]}), done],
+        [("running", {}), done],
+        [("running", {}), ahead, done],
+    ]
+    for events in tales:
         lines, found = Lines("p", VIEW), list[str]()
         for number, (status, more) in enumerate(events):
             given = {"seq": number, "time": "2026-01-01T12:00:00Z", "taskId": "p", "stepId": "remove", "status": status}
