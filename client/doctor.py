@@ -102,7 +102,7 @@ def _extras() -> list[Finding]:
         return [_good("extras", f"all installed: {', '.join(extras)}")] if extras else []
     there = ", ".join(name for name, is_there in extras.items() if is_there) or "none"
     line = install_line(f"{NAME}[{','.join(absent)}]")
-    return [_good("extras", f"{there}; not installed: {', '.join(absent)}. For all of them: `{line}`")]
+    return [_good("extras", f"{there}; not installed: {', '.join(absent)}; run: {line}")]
 
 
 def _storage(settings: Settings) -> list[Finding]:

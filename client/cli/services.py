@@ -9,11 +9,11 @@ from collections.abc import Sequence
 from typing import Annotated
 
 import typer
-from rich.table import Table
 from rich.text import Text
 
 from plansurvive.client.apps import part
 from plansurvive.client.cli.terminal import environment, output, signals
+from plansurvive.client.cli.terminal.console import SafeConsole
 from plansurvive.client.cli.terminal.options import AsJson
 from plansurvive.client.cli.terminal.output import say
 from plansurvive.client.doctor import Finding, Verdict, examine
@@ -99,7 +99,7 @@ def doctor(as_json: AsJson = False) -> None:
     if as_json:
         output.show_json([finding.model_dump(mode="json") for finding in findings])
     else:
-        output.out().print(_findings(findings))
+        output.out().print(_findings(findings, output.out()), soft_wrap=True)
     if any(finding.verdict is Verdict.BAD for finding in findings):
         raise typer.Exit(1)
 
@@ -114,9 +114,14 @@ async def _down(settings: Settings, as_json: bool) -> None:
     output.show(f"Stopped: {', '.join(stopped)}." if stopped else "Nothing was running.")
 
 
-def _findings(findings: Sequence[Finding]) -> Table:
-    table = Table.grid(padding=(0, 2, 0, 0))
+def _findings(findings: Sequence[Finding], console: SafeConsole) -> Text:
+    """A row for each finding, as the console is wide."""
+    wide = max(len(finding.subject) for finding in findings)
+    rows = []
     for finding in findings:
         mark, style = _VERDICTS[finding.verdict]
-        table.add_row(Text(mark, style=style), Text(finding.subject, style="bold"), Text(safe(finding.text)))
-    return table
+        head = Text.assemble((mark, style), "  ", (finding.subject.ljust(wide), "bold"), "  ")
+        for each in safe(finding.text).split("\n"):
+            rows += output.broken(head + Text(each), console, len(head))
+            head = Text(" " * len(head))
+    return Text("\n").join(rows)

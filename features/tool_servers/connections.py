@@ -247,7 +247,7 @@ class ToolServers:
         last = f"; the last it printed was: {words}" if words else ""
         said = error.message if isinstance(error, PlanError) else str(error) or type(error).__name__
         if isinstance(error, ModuleNotFoundError):  # the library of the extra
-            hint = f"; run: {install_line('plansurvive[mcp]')}, and start the worker again"
+            hint = f"; install it and start the worker again; run: {install_line('plansurvive[mcp]')}"
         text = f"it cannot be used: {bounded(one_line(said), 1_000)}{last}{hint}"
         return unavailable(name, self._secrets.out_of(text), retryable=True)
 

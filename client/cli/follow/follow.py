@@ -15,7 +15,7 @@ from plansurvive.client.cli.follow.screen import Screen
 from plansurvive.client.cli.terminal.asking import compared
 from plansurvive.client.cli.terminal.console import SafeConsole
 from plansurvive.client.cli.terminal.failures import ENDED_OTHERWISE, UNANSWERED
-from plansurvive.client.cli.terminal.output import out, say, show, show_json
+from plansurvive.client.cli.terminal.output import broken, out, say, show, show_json
 from plansurvive.client.cli.terminal.session import Connected, author
 from plansurvive.client.feature import views_of_features
 from plansurvive.client.ids import plan_id
@@ -106,7 +106,8 @@ def show_summary(summary: Summary, console: SafeConsole | None = None, *, undo: 
     rows += [Text.assemble(("  tokens   ", "dim"), used.in_words())] if used.calls else []
     for command, what in next_actions(summary, views=views_of_features()):
         rows += [Text.assemble(("  next     ", "dim"), command, (f"   {what}", "dim"))]
-    (console or out()).print(Text("\n").join(each for row in rows for each in _hanging(row, console or out())))
+    console = console or out()
+    console.print(Text("\n").join(each for row in rows for each in broken(row, console, MARGIN)), soft_wrap=True)
 
 
 def _is_the_stop(reason: Reason, summary: Summary) -> bool:
@@ -120,14 +121,6 @@ def _became(undone: UndoneStep, summary: Summary) -> str:
     asked = (each.kind for each in summary.asks if each.step_id == own or own in around(each.step_id))
     kind = next(asked, "")
     return f"awaiting {kind}" if kind else undone.status
-
-
-def _hanging(row: Text, console: SafeConsole) -> list[Text]:
-    """A row of the summary as a terminal is wide: broken at spaces, and what continues it below its text."""
-    if not console.is_terminal or row.cell_len <= console.width or console.width < 2 * MARGIN:
-        return [row]
-    parts = row[MARGIN:].wrap(console, console.width - MARGIN)
-    return [Text.assemble(row[:MARGIN] if not number else " " * MARGIN, part) for number, part in enumerate(parts)]
 
 
 def _reasons(status: str, style: str, steps: list[tuple[str, str]], summary: Summary) -> list[Text]:

@@ -117,16 +117,18 @@ def wrapped(head: str, sentence: str) -> list[str]:
     return [head, *(f"{INDENT}{row.plain.rstrip()}" for row in rows)]
 
 
-def broken(row: str, console: SafeConsole) -> list[str]:
-    """A safe row of an error as a console is wide: broken at spaces.
+def broken(row: Text, console: SafeConsole, margin: int = 0) -> list[Text]:
+    """A safe row as a terminal is wide: broken at spaces, and what continues it `margin` columns in. To be printed so.
 
     A command behind RUN is a row of its own, which the terminal breaks: what is copied has no further line breaks.
     """
-    if not console.is_terminal or cell_len(row) <= console.width:
+    if not console.is_terminal or row.cell_len <= console.width:
         return [row]
-    prose, run, command = row.partition(RUN)
-    rows = Text(prose + run.rstrip()).wrap(console, console.width)
-    return [*(each.plain.rstrip() for each in rows), *([f"  {command}"] if run else [])]
+    margin = margin if console.width >= 2 * margin else 0
+    prose, run, command = row.plain.partition(RUN)
+    parts = row[margin : len(prose) + len(run.rstrip())].wrap(console, console.width - margin)
+    rows = [Text.assemble(" " * margin if number else row[:margin], part) for number, part in enumerate(parts)]
+    return [*rows, *([Text(f"  {command}")] if run else [])]
 
 
 def either(head: str, commands: str) -> list[str]:
@@ -172,11 +174,8 @@ def show_error(error: PlanError, *, as_json: bool, where: str = "", lines: Seque
             ""
         ]  # the code names the setting
         code = error.code.replace(":", ": ")  # BAD_SETTING:NAME, as scripts know it
-        console = err()
-        rows = [each for row in (f"{code}: {head}", *(f"  {each}" for each in rest)) for each in broken(row, console)]
-        text = Text("\n".join(rows))
-        text.stylize("bold red", 0, len(code) + 1)
-        remark(text)
+        rows = [Text.assemble((f"{code}: ", "bold red"), head), *(Text(f"  {each}") for each in rest)]
+        remark(Text("\n").join(each for row in rows for each in broken(row, err())))
 
 
 def problem_rows(problems: Sequence[Problem], lines: Sequence[int | None] = ()) -> list[dict[str, Any]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from rich.text import Text
 
 from plansurvive.client.cli.terminal.console import SafeConsole
 from plansurvive.client.cli.terminal.output import broken, hanging
@@ -42,10 +43,14 @@ def test_a_row_that_fits_and_one_too_deep_stay_as_they_are() -> None:
 def test_the_command_that_mends_an_error_is_one_row() -> None:
     line = "pipx install --force 'plansurvive[acp,gcs,mcp,notify,review,web]'"
     terminal = SafeConsole(width=40, force_terminal=True)
+
+    def rows(text: str, console: SafeConsole = terminal, margin: int = 0) -> list[str]:
+        return [each.plain.rstrip() for each in broken(Text(text), console, margin)]
+
     error = f"APP_MISSING: `plan web` is not installed; run: {line}"
-    assert broken(error, terminal) == ["APP_MISSING: `plan web` is not", "installed; run:", f"  {line}"]
-    assert broken(error, NARROW) == [error], "a pipe"
-    assert broken("CODE: short; run: it", terminal) == ["CODE: short; run: it"]
-    rows = broken(f"BAD_PLAN: {PROSE}", terminal)
-    assert " ".join(rows) == f"BAD_PLAN: {PROSE}"
-    assert all(len(row) <= terminal.width for row in rows)
+    assert rows(error) == ["APP_MISSING: `plan web` is not", "installed; run:", f"  {line}"]
+    assert rows(error, margin=13) == ["APP_MISSING: `plan web` is not", f"{' ' * 13}installed; run:", f"  {line}"]
+    assert rows(error, NARROW) == [error], "a pipe"
+    assert rows("CODE: short; run: it") == ["CODE: short; run: it"]
+    assert " ".join(rows(f"BAD_PLAN: {PROSE}")) == f"BAD_PLAN: {PROSE}"
+    assert all(len(row) <= terminal.width for row in rows(f"BAD_PLAN: {PROSE}", margin=30))
