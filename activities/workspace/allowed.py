@@ -43,6 +43,7 @@ _SHARED = (
     *("/private/var", "/private/tmp", "/private/var/tmp", "/var/tmp"),  # noqa: S108
 )
 """Refused themselves: they hold the directories of many."""
+_ELSEWHERE = "`pipx install plansurvive` and `uv tool install plansurvive` install it elsewhere"
 _SERVICES = "/var/lib"
 """Where service users have their homes: their own home is not a directory of the system."""
 _SHARED_MEMORY = "/dev/shm"  # noqa: S108
@@ -200,8 +201,10 @@ class WorkspaceRules:
             return "a directory that holds those of many"
         if self.state and _is_at_or_below(real, os.path.realpath(self.state)):
             return "the state directory of this program (PLANS_STATE_DIR)"
-        if any(_is_at_or_below(real, each) or _is_at_or_below(each, real) for each in self._code):
-            return "the code of this program or of its interpreter, or contains it (install it elsewhere)"
+        if any(_is_at_or_below(real, each) for each in self._code):
+            return "the code of this program or of its interpreter"
+        if inside := [each for each in self._code if _is_below(each, real)]:
+            return f"a directory that contains this program, in {shown(min(inside, key=len))} ({_ELSEWHERE})"
         if not self._is_excepted(real) and any(each in _SYSTEM for each in above):
             return "a directory of the system"
         if real in self._above_homes:

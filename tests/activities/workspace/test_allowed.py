@@ -91,6 +91,13 @@ def test_our_code_and_that_of_the_interpreter_is_not_for_plans_to_change(rules: 
     assert all_refused(rules, path)
 
 
+def test_a_project_in_whose_environment_we_are_hears_where_that_is(rules: WorkspaceRules) -> None:
+    project = Path(sys.prefix).parent
+    said = rules.refusal(str(project))
+    assert f"contains this program, in '{project}/" in said
+    assert "' (`pipx install plansurvive` and " in said
+
+
 def test_a_directory_beside_our_code_is_a_workspace_as_any_other(rules: WorkspaceRules) -> None:
     for path in (CODE / "first", CODE / "examples" / "csv-cleanup"):
         assert rules.refusal(str(path), [str(path)]) == ""
