@@ -44,12 +44,26 @@ def shaped(
     try:
         return model.model_validate(data)
     except ValidationError as error:
-        found = dict[KeyPath, list[str]]()
-        for each in error.errors(include_input=False, include_url=False):
-            place = _place(each["loc"], data, is_missing=each["type"] == "missing")
-            found.setdefault(place, []).append(_wrong(model, place, each, examples or {}))
-        problems = [(place, ", or ".join(dict.fromkeys(texts))) for place, texts in found.items()]
-        raise wrong(text, path, setting, problems) from None
+        raise wrong(text, path, setting, misfits(model, data, error, examples=examples)) from None
+
+
+def misfits(
+    model: type[BaseModel],
+    data: Any,
+    error: ValidationError,
+    *,
+    examples: Mapping[str, tuple[str, str]] | None = None,
+    meant: Mapping[str, str] | None = None,
+) -> list[tuple[KeyPath, str]]:
+    """What is wrong with the data of a file: for each key its path, and what is allowed there.
+
+    `examples`: as in `shaped`. `meant`: keys by the names that other programs have for them.
+    """
+    found = dict[KeyPath, list[str]]()
+    for each in error.errors(include_input=False, include_url=False):
+        place = _place(each["loc"], data, is_missing=each["type"] == "missing")
+        found.setdefault(place, []).append(_wrong(model, place, each, examples or {}, meant or {}))
+    return [(place, ", or ".join(dict.fromkeys(texts))) for place, texts in found.items()]
 
 
 class Checked(Protocol):
@@ -98,11 +112,18 @@ def _place(loc: Sequence[str | int], data: Any, *, is_missing: bool) -> KeyPath:
     return tuple(place)
 
 
-def _wrong(model: type[BaseModel], place: KeyPath, error: Any, examples: Mapping[str, tuple[str, str]]) -> str:
-    kind, message = error["type"], in_plain_words(str(error["msg"]))
+def _wrong(
+    model: type[BaseModel],
+    place: KeyPath,
+    error: Any,
+    examples: Mapping[str, tuple[str, str]],
+    meant: Mapping[str, str],
+) -> str:
+    kind, message = error["type"], in_plain_words(str(error["msg"])).replace("a valid tuple", "a list")
     if kind == "extra_forbidden":
         known = [*dict.fromkeys(name for each in _types(model, place[:-1]) for name in _keys(each))]
-        near = Hints().question(str(place[-1]), known)
+        other = meant.get(str(place[-1]), "")
+        near = f"; did you mean '{other}'?" if other in known else Hints().question(str(place[-1]), known)
         return f"there is no such key{near or ('; there are ' + ', '.join(known) if known else '')}"
     if kind == "missing":
         return "it is missing"
@@ -111,7 +132,7 @@ def _wrong(model: type[BaseModel], place: KeyPath, error: Any, examples: Mapping
         if not header:
             header, row = _table(model, place)
         return f"should be a table: `{header}`, and below it `{row}`"
-    if kind == "list_type" and any(_is_model(each) for each in _items(model, place)):
+    if kind in ("list_type", "tuple_type") and any(_is_model(each) for each in _items(model, place)):
         return f"should be a list of tables: `[[{'.'.join(map(str, place))}]]`"
     message = message.removeprefix("String ")
     return f"its name {message}" if "[key]" in error["loc"] else message
@@ -119,12 +140,12 @@ def _wrong(model: type[BaseModel], place: KeyPath, error: Any, examples: Mapping
 
 def _table(model: type[BaseModel], place: KeyPath) -> tuple[str, str]:
     """The header of the table that belongs at a place, and a line of it."""
-    name = ".".join(map(str, place))
+    name = ".".join(part for part in place if isinstance(part, str))
     for each in _types(model, place):
         if _is_model(each):
-            fields = each.model_fields.values()
-            first = next((field for field in fields if field.is_required()), next(iter(fields), None))
-            return f"[{name}]", f"{first.alias if first else 'NAME'} = ..."
+            fields = {field.alias or key: field for key, field in each.model_fields.items()}
+            first = next((key for key, field in fields.items() if field.is_required()), next(iter(fields), "NAME"))
+            return f"[[{name}]]" if place and isinstance(place[-1], int) else f"[{name}]", f"{first} = ..."
         if get_origin(each) is dict:
             inner = next((one for one in _flat(get_args(each)[1]) if _is_model(one)), None)
             if inner is not None:
@@ -141,7 +162,7 @@ def _types(kind: Any, place: Sequence[str | int]) -> list[Any]:
 
 
 def _items(model: type[BaseModel], place: KeyPath) -> list[Any]:
-    return [inner for each in _types(model, place) for inner in _below(each, 0) if get_origin(each) is list]
+    return [inner for each in _types(model, place) for inner in _below(each, 0) if get_origin(each) in (list, tuple)]
 
 
 def _below(kind: Any, part: str | int) -> list[Any]:

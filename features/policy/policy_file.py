@@ -17,7 +17,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, get_args
 
-from pydantic import BaseModel, ValidationError
+from pydantic import ValidationError
 
 from plansurvive.features.policy import patterns
 from plansurvive.features.policy.model import KEY, NO_CALLS, Delegated, Known, People, Term, Terms
@@ -26,10 +26,8 @@ from plansurvive.features.policy.rule import (
     Compiled,
     Condition,
     Decide,
-    Delegation,
     Expression,
     Most,
-    Person,
     Policy,
     Rule,
     Written,
@@ -37,11 +35,11 @@ from plansurvive.features.policy.rule import (
 )
 from plansurvive.features.policy.settings import PolicySettings
 from plansurvive.plans.definition.near_names import Hints
-from plansurvive.plans.definition.plain_words import in_plain_words
 from plansurvive.plans.signature import PAGE
 from plansurvive.runtime.settings import Settings
 from plansurvive.runtime.toml_file import read_text, refusal, syntax_problem
 from plansurvive.runtime.toml_lines import Lines
+from plansurvive.runtime.toml_shape import KeyPath, misfits
 
 FILE = "policy.toml"
 """Name of the file in the state directory, unless PLANS_POLICY names another."""
@@ -49,7 +47,15 @@ SETTING = "PLANS_POLICY"
 MAY_DO = "let calls be made that no person decided about"
 """What others could do who may change the file."""
 _OF_ASK = ("by", "count", "not_author", "expires", "override", "judge")
-_MODELS: dict[str, type[BaseModel]] = {"rule": Rule, "people": Person, "delegation": Delegation}
+_MISSING: dict[KeyPath, str] = {
+    ("name",): "every rule has a name", ("decide",): f"write one of {', '.join(get_args(Decide))}",
+}  # fmt: skip
+_TABLES = {
+    "people": ("[people.ann]", 'logins = ["ann@example.org"]'),
+    "pages": ("[pages]", 'board = "ed25519:..."'),
+    "groups": ("[groups]", 'ops = ["ann", "bob"]'),
+}
+"""A table of each kind, and a line of it."""
 _ELSEWHERE = {"match": "tool", "tools": "tool", "commands": "command", "action": "decide", "effect": "decide",
               "verdict": "decide", "approvers": "by", "users": "people", "hosts": "host", "rules": "rule",
               "arguments": "args", "timeout": "expires"}  # fmt: skip
@@ -67,7 +73,7 @@ class Mistake:
     """What is wrong, and what to write."""
 
     def __str__(self) -> str:
-        return f"line {self.line}: {self.place}: {self.text}" if self.place else f"line {self.line}: {self.text}"
+        return f"line {self.line}, {self.place}: {self.text}" if self.place else f"line {self.line}: {self.text}"
 
 
 @dataclass(frozen=True)
@@ -96,9 +102,8 @@ def read(text: str, now: datetime) -> Reading:
     try:
         written = Written.model_validate(data)
     except ValidationError as error:
-        hints = Hints()
-        found = {mistake(_path(each["loc"], data), _wrong(each, hints)) for each in error.errors()}
-        return Reading(None, sorted(found))
+        found = misfits(Written, data, error, examples=_TABLES, meant=_ELSEWHERE)
+        return Reading(None, sorted({mistake(*_of_rule(path, problem)) for path, problem in found}))
     compiled, wrong = list[Compiled](), list[Mistake]()
     for index, rule in enumerate(written.rule):
         problems = list[tuple[tuple[str | int, ...], str]]()
@@ -368,29 +373,6 @@ def _list(found: Any) -> list[Any]:
     return found if isinstance(found, list) else []
 
 
-def _path(loc: Sequence[str | int], data: Any) -> tuple[str | int, ...]:
-    """The place in the file: pydantic also names the alternatives of a type."""
-    path = list[str | int]()
-    for key in loc[:4] if loc[:1] == ("rule",) else loc:  # an argument is said once, whatever it could have been
-        inside = data.get(key) if isinstance(data, dict) else _at(data, key)
-        if key in ("[key]",) or (inside is None and not (isinstance(data, dict) and _may_be(key, path))):
-            continue
-        path.append(key)
-        data = inside
-    return tuple(path)
-
-
-def _may_be(key: str | int, path: Sequence[str | int]) -> bool:
-    """Whether a missing key is one that should be there."""
-    model = _MODELS.get(str(path[0])) if len(path) == 2 else None
-    fields = () if model is None else [field.alias or name for name, field in model.model_fields.items()]
-    return key in fields
-
-
-def _at(data: Any, key: str | int) -> Any:
-    return data[key] if isinstance(data, list) and isinstance(key, int) and key < len(data) else None
-
-
 def _place(path: Sequence[str | int], names: Sequence[Any]) -> str:
     if path[:1] == ("rule",) and len(path) > 1 and isinstance(path[1], int):
         name = names[path[1]] if path[1] < len(names) else None
@@ -399,20 +381,12 @@ def _place(path: Sequence[str | int], names: Sequence[Any]) -> str:
     return ".".join(str(key + 1) if isinstance(key, int) else key for key in path)
 
 
-def _wrong(error: Any, hints: Hints) -> str:
-    """What is wrong there, in plain words; of a key that means nothing, which one may have been meant."""
-    place, kind = error["loc"], error["type"]
-    if kind == "missing":
-        if place[-1] == "decide":
-            return f"it is missing; write one of {', '.join(get_args(Decide))}"
-        return "it is missing; every rule has a name" if place[-1] == "name" else "it is missing"
-    if place[0] == "rule" and place[2:3] == ("args",) and len(place) > 3:
-        return 'an argument is a glob, a list of globs, {regex = "..."} or {max = 10}'
-    if kind != "extra_forbidden":
-        return in_plain_words(str(error["msg"])).replace("a valid tuple", "a list")
-    model = Written if len(place) == 1 else _MODELS.get(str(place[0]), Rule)
-    known = [field.alias or name for name, field in model.model_fields.items()]
-    key = str(place[-1])
-    meant = _ELSEWHERE.get(key, "")
-    near = f"; did you mean '{meant}'?" if meant in known else hints.question(key, known)
-    return f"there is no such key{near or '; there are ' + ', '.join(known)}"
+def _of_rule(path: KeyPath, problem: str) -> tuple[KeyPath, str]:
+    """What is wrong in a rule, with what rules have: a name, a decision, and arguments of several kinds."""
+    if path[:1] == ("rule",) and path[2:3] == ("args",) and len(path) > 3:  # said once, whatever it could have been
+        return path[:4], 'an argument is a glob, a list of globs, {regex = "..."} or {max = 10}'
+    if path[:1] == ("rule",) and path[2:] == ("args",):
+        return path, 'should name arguments, as in `args.path = "docs/**"`'
+    if path[:1] == ("rule",) and path[2:] in _MISSING and problem == "it is missing":
+        return path, f"{problem}; {_MISSING[path[2:]]}"
+    return path, problem

@@ -76,6 +76,10 @@ WRONG = {
         '[people]\na = {logins = ["a"]}\nb = {logins = ["b"]}\n[[delegation]]\nfrom = "a"\nto = "b"\n'
         "until = 2027-01-01T00:00:00", 7, "with its zone",
     ),
+    "no list of rules": ("rule = 5", 1, "rule: should be a list of tables: `[[rule]]`"),
+    "no table of a rule": ("rule = [5]", 1, "rule 1: should be a table: `[[rule]]`, and below it `name = ...`"),
+    "no arguments": (f"{RULE}args = 5", 4, "rule 'a': args: should name arguments"),
+    "no person": ("[people]\nann = 5", 2, "people.ann: should be a table: `[people.ann]`, and below it `logins"),
     "not TOML": ('[[rule]]\nname = "a\n', 2, "not TOML"),
 }  # fmt: skip
 
@@ -84,7 +88,7 @@ WRONG = {
 def test_a_mistake_has_its_line_and_its_mend(name: str) -> None:
     text, line, says = WRONG[name]
     found = mistakes(text)
-    assert any(each.startswith(f"line {line}: ") and says in each for each in found), found
+    assert any(each.startswith((f"line {line}: ", f"line {line}, ")) and says in each for each in found), found
     assert read(text, NOW).policy is None
 
 
@@ -140,7 +144,7 @@ def test_a_file_that_others_may_write_is_no_policy(tmp_path: Path) -> None:
 
 def test_a_broken_file_says_its_mistakes(tmp_path: Path) -> None:
     (tmp_path / "policy.toml").write_text(f"{RULE}decid = 1")
-    with pytest.raises(SettingError, match="line 4: rule 'a': decid: there is no such key"):
+    with pytest.raises(SettingError, match="line 4, rule 'a': decid: there is no such key"):
         policy_of(settings(tmp_path))
 
 
