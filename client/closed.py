@@ -21,10 +21,9 @@ from plansurvive.plans.execution.resume import base_id, not_done
 from plansurvive.plans.flow.ids import is_pattern
 from plansurvive.plans.model.identities import AGENT_PREFIX
 from plansurvive.plans.run import DONE, PlanStatus, Run
-from plansurvive.plans.step_state import by_whom
 from plansurvive.plans.text.safe_text import line
 from plansurvive.plans.views.models import PlanView
-from plansurvive.plans.views.steps.row import decided
+from plansurvive.plans.views.steps.row import Verdict, answered, decided
 
 PATIENCE = 5.0
 """Seconds to wait for a worker that says what was decided."""
@@ -54,8 +53,7 @@ def why_closed_of(view: PlanView, name: str, step_id: str) -> str:
     said = f"{kind} '{line(name)}' has ended ({view.status}) and accepts no more messages"
     decision = next((each.decision for each in view.steps if each.id == step_id), None)
     if decision is not None:
-        verdict = decided(decision)
-        said += f"; step '{line(step_id)}' was {verdict.verb} {line(verdict.text)}"
+        said += f"; step '{line(step_id)}' {_was(decided(decision))}"
     return f"{said}; see: plan show {line(name)}"
 
 
@@ -79,13 +77,16 @@ def _about_step(run: Run, step_id: str) -> str:
         return unknown_step(step_id, run.steps).message
     decision, answer = run.decisions.get(step_id), state.answer
     if decision is not None:
-        verb = "approved" if decision.approved else "denied"
-        return f"{title} was {verb}{line(by_whom(decision))}"
+        return f"{title} {_was(decided(decision))}"
     if answer is not None:
-        return f"{title} was answered{line(by_whom(answer))}"
+        return f"{title} {_was(answered(answer))}"
     if state.status in DONE:
         return f"{title} is {state.status}, and asked no one"
     return f"nothing was decided about {title} before that"
+
+
+def _was(verdict: Verdict) -> str:
+    return f"was {verdict.verb} {line(verdict.text)}"
 
 
 def _way(run: Run, name: str, step_id: str, later: str, *, sets: bool) -> str:

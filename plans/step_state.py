@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from enum import StrEnum
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, Protocol
 
 from pydantic import BaseModel, ConfigDict, Field
 from pydantic.alias_generators import to_camel
@@ -200,12 +200,31 @@ class Answer(Answered):
         return self.model_dump(mode="json", include={"by", "time", "source"} | known)
 
 
+class Spoke(Protocol):
+    """A decision or an answer, in a run or in a view."""
+
+    @property
+    def source(self) -> str:
+        """How it came in: a message, or `timeout`."""
+        ...
+
+    @property
+    def who(self) -> str:
+        """The name, with what is known of how it came in; empty without one."""
+        ...
+
+
+def by_name(spoke: Spoke) -> str:
+    """Who decided or answered: `by ann (web)`, or `by its time limit`; empty without a name."""
+    if spoke.source == "timeout":
+        return "by its time limit"
+    return f"by {spoke.who}" if spoke.who else ""
+
+
 def by_whom(decided: Decision | Answered) -> str:
     """Who decided or answered and when, as a sentence goes on: ` by ann on 2027-03-28 at 07:00 UTC`."""
-    who = decided.who if decided.by else ""
-    if decided.source == "timeout":
-        who = "its time limit"
-    return f"{f' by {who}' if who else ''} on {decided.time.astimezone(UTC):%Y-%m-%d at %H:%M} UTC"
+    who = by_name(decided)
+    return f"{f' {who}' if who else ''} on {decided.time.astimezone(UTC):%Y-%m-%d at %H:%M} UTC"
 
 
 ASKING: Mapping[str | None, bool] = {"approval": False, "answer": True}

@@ -14,7 +14,7 @@ from plansurvive.plans.views.models import PlanView
 from plansurvive.plans.views.views import plan_view
 from tests.plans.building import NOW, begun, completed, failed, step
 
-DAY = f"{NOW:%Y-%m-%d at %H:%M} UTC"
+DAY = f"{NOW:%Y-%m-%d %H:%M:%S} UTC"
 ENDED = "plan 'p' has ended (completed) and accepts no more messages"
 PARTIAL = ENDED.replace("completed", "partial")
 
@@ -31,7 +31,7 @@ def _ended(*, broken: bool) -> Run:
 
 
 def test_of_a_step_that_was_decided_it_says_by_whom_and_when() -> None:
-    said = f"{ENDED}; step 'a' was approved by ann on {DAY}; see: plan summary p"
+    said = f"{ENDED}; step 'a' was approved by ann, {DAY}; see: plan summary p"
     assert why_closed(_ended(broken=False), "a") == said
 
 
@@ -64,6 +64,6 @@ def test_of_an_agent_which_answers_with_its_view_it_says_who_decided_about_the_c
     decide(schedule.run, Decide(step_id="call_1", approved=True, by="ann"), NOW, "update")
     view = PlanView.read(plan_view(schedule.run, schedule))
     ended = f"agent 'agent-p-s' has ended ({view.status}) and accepts no more messages"
-    said = f"step 'call_1' was approved by ann, {NOW:%Y-%m-%d %H:%M:%S} UTC"
+    said = f"step 'call_1' was approved by ann, {DAY}"
     assert why_closed_of(view, "agent-p-s", "call_1") == f"{ended}; {said}; see: plan show agent-p-s"
     assert why_closed_of(view, "agent-p-s", "call_2") == f"{ended}; see: plan show agent-p-s"

@@ -13,7 +13,7 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from plansurvive.plans.run import Decision, Status, StepState
-from plansurvive.plans.step_state import DENIALS, Answered
+from plansurvive.plans.step_state import DENIALS, Answered, by_name
 from plansurvive.plans.text.lengths import seconds
 from plansurvive.plans.text.traces import folded
 from plansurvive.plans.views.models import BriefStep, DecisionView, StepView
@@ -160,15 +160,9 @@ def decided(decision: Decision | DecisionView) -> Verdict:
     how = ["as a call of the same kind was before it"] if decision.remembered else []
     how += ["with changed arguments"] if decision.changed_args else []
     verb = "approved" if decision.approved else "denied"
-    return Verdict(verb, _by(decision), ", ".join(how), decision.comment, decision.time)
+    return Verdict(verb, by_name(decision), ", ".join(how), decision.comment, decision.time)
 
 
 def answered(answer: Answered) -> Verdict:
     """Who answered a question, in words."""
-    return Verdict("answered", _by(answer), time=answer.time)
-
-
-def _by(spoke: Decision | DecisionView | Answered) -> str:
-    if spoke.source == "timeout":
-        return "by its time limit"
-    return f"by {spoke.who}" if spoke.who else ""
+    return Verdict("answered", by_name(answer), time=answer.time)
