@@ -39,7 +39,7 @@ def audit(
     if as_json:
         output.show_json(found.model_dump(mode="json", exclude_defaults=True))
     else:
-        output.show("\n".join(row for each in (*found.others, found) for row in _rows(each, found)))
+        output.show_rows("\n".join(row for each in (*found.others, found) for row in _rows(each, found)))
     return 0 if found.is_whole else FAULTY
 
 
@@ -48,7 +48,7 @@ def _ledger(as_json: bool) -> int:
     if as_json:
         output.show_json(found.model_dump(mode="json", exclude_defaults=True))
     else:
-        output.show("\n".join(_of_ledger(found)))
+        output.show_rows("\n".join(_of_ledger(found)))
     return 0 if found.ok else FAULTY
 
 

@@ -26,7 +26,7 @@ def why(
     if as_json:
         output.show_json(found.model_dump(mode="json"))
     else:
-        output.show(found.text)
+        output.show_rows(found.text)
 
 
 async def why_of(client: Client, plan: str, step_id: str) -> Why:
@@ -36,7 +36,7 @@ async def why_of(client: Client, plan: str, step_id: str) -> Why:
         ended = await end_records.run_of_ended(client, plan)
     run = ended or read_run(await ask(client, plan, "state"))
     found = answered(run, step_id)
-    if ended is not None or not found.causes or run.steps[step_id].status in DONE:
+    if ended is not None or step_id not in run.steps or run.steps[step_id].status in DONE:
         return found
     first, *others = found.causes
     said = await unserved(client, run.plan, (await describe(client, plan)).task_queue)  # the plan does not know of it

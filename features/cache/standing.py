@@ -38,7 +38,8 @@ def standing(run: Run, step: Step) -> Standing | None:
     if state.status is Status.COMPLETED:
         return None
     if state.status is Status.FAILED:
-        return Standing([_failed(state)], _failed_inside(run, step.id))
+        inside = _failed_inside(run, step.id)
+        return Standing([_failed(state, inside)], inside)
     if state.status is Status.SKIPPED:
         return Standing([_skipped(run, step, state)], [])
     if state.awaiting:
@@ -48,10 +49,13 @@ def standing(run: Run, step: Step) -> Standing | None:
     return _not_begun(run, step, state)
 
 
-def _failed(state: StepState) -> str:
+def _failed(state: StepState, inside: list[str]) -> str:
+    """`inside`: the steps in it that failed; what is said of one of them is not said of both."""
     stands, result = row(state), state.result
     how = f"it {stands.how}"
     said = folded((result.error if result is not None else "") or state.reason)
+    told = next((each for name in inside if said.startswith(each := f"step '{name}' failed")), "")
+    said = told or said
     return f"{how}: {said}" if said else how
 
 

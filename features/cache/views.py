@@ -19,10 +19,14 @@ from plansurvive.features.cache.rules import asked, note_of, refusal
 from plansurvive.features.cache.standing import standing
 from plansurvive.plans.children.family import is_of_earlier_run, members_of
 from plansurvive.plans.definition.near_names import unknown_step
+from plansurvive.plans.definition.scopes import FINALLY, UNDO
 from plansurvive.plans.expressions.references import find
+from plansurvive.plans.flow.ids import inner_id
 from plansurvive.plans.model import Step, Value
 from plansurvive.plans.run import Run
 from plansurvive.plans.text.safe_text import line
+from plansurvive.plans.views.progress.closing import undo_text
+from plansurvive.plans.views.steps.row import row
 
 MAX_STEPS = 50
 """Steps that are told of, the one that was asked about first."""
@@ -71,7 +75,15 @@ class Why(Value):
 def why(run: Run, step_id: str) -> Why:
     """Why a step waits, runs, failed or was skipped, or was run. Raises Refused UNKNOWN_STEP."""
     if step_id not in run.steps or run.step_of(step_id) is None:
-        raise unknown_step(step_id, run.steps)
+        last = {inner_id(FINALLY, each.id) for each in run.plan.finally_ or ()}
+        if step_id in last - run.steps.keys():
+            waits = Cause(
+                step_id=step_id,
+                status="pending",
+                reasons=["it has not started: all other steps end before those of `finally` start"],
+            )
+            return Why(plan_id=run.plan.id or "", step_id=step_id, causes=[waits])
+        raise unknown_step(step_id, {*run.steps, *last})
     found: dict[str, Cause] = {}
     waiting = [step_id]
     while waiting and len(found) < MAX_STEPS:
@@ -91,6 +103,15 @@ def reasons_of(note: CacheNote) -> list[str]:
 
 
 def _cause(run: Run, step_id: str) -> Cause:
+    cause = _of_run(run, step_id)
+    became = undo_text(run, step) if (step := run.step_of(step_id)) is not None else ""
+    if not became:
+        return cause
+    by = [inner_id(step_id, UNDO)] if inner_id(step_id, UNDO) in run.steps else []
+    return cause.model_copy(update={"reasons": [*cause.reasons, f"since then: {became}"], "steps": [*cause.steps, *by]})
+
+
+def _of_run(run: Run, step_id: str) -> Cause:
     state, step = run.steps[step_id], run.step_of(step_id)
     if step is not None and (stands := standing(run, step)) is not None:
         return Cause(step_id=step_id, status=state.status.value, **stands._asdict())
@@ -114,7 +135,8 @@ def _unasked(run: Run, step: Step | None) -> str:
     if step is None or spec is None:
         return "it calls no tool; ask about the steps inside it"
     if not asked(run, step, spec):
-        return "its tool was called: neither plan nor step asks for earlier results (`cache: true`)"
+        how = row(run.steps[step.id]).how
+        return f"it {how}; its tool was called, as neither plan nor step asks for earlier results (`cache: true`)"
     if refused := refusal(run, step, spec):
         return f"its tool was called: {refused}"
     return "its tool was called: its worker takes no results (PLANS_CACHE=off)"

@@ -181,11 +181,17 @@ class _Text(_Printer):
         return f"{label} {self._styled(safe(text.rpartition(_RETURN)[2]), 'red' if stream == STDERR else '')}"
 
     def beginning(self, event: Began) -> str:
-        return self._styled(f"{line(event.of.label)}: {_beginning(event)}", "bold")
+        return self._remark(f"{line(event.of.label)}: {_beginning(event)}", "bold")
 
     def end(self, event: Ended) -> str:
         style = "bold" if event.of.attempt.code is None else "bold red"
-        return self._styled(f"{line(event.of.label)}: {_end(event)}", style)
+        return self._remark(f"{line(event.of.label)}: {_end(event)}", style)
+
+    def _remark(self, text: str, style: str) -> str:
+        """What is not output may be broken at spaces."""
+        console = output.out()
+        rows = output.hanging(text, console) if console.is_terminal else [text]
+        return "\n".join(self._styled(row, style) for row in rows)
 
     def _styled(self, text: str, style: str) -> str:
         return Style.parse(style).render(text, color_system=ColorSystem.STANDARD) if self._has_colour else text

@@ -16,9 +16,11 @@ from plansurvive.apps.review import rows as review
 from plansurvive.apps.web.decisions.cards import Shown
 from plansurvive.apps.web.plans.rows import listed
 from plansurvive.client.cli.follow.board import board
+from plansurvive.client.cli.follow.follow import show_summary
 from plansurvive.client.cli.follow.lines import Lines
 from plansurvive.client.cli.follow.progress import Progress
 from plansurvive.client.cli.terminal import asking
+from plansurvive.client.cli.terminal.console import SafeConsole
 from plansurvive.client.feature import read_run, rules_of_features, views_of_features
 from plansurvive.client.verbs.pending import Pending
 from plansurvive.features.coding_agents.model import KINDS, CodingSession, permission_specs, turn_spec
@@ -355,7 +357,10 @@ def said_everywhere(run: Run, text: str) -> None:
     console = Console(width=200, file=StringIO(), record=True)
     console.print(board(BriefView.read(QUERIES["plan"](run, [BRIEF])), NOW, 40))
     whole = PlanView.read(QUERIES["plan"](run, []))
+    printed = SafeConsole(width=200, file=StringIO(), record=True)
+    show_summary(Summary.read(QUERIES["summary"](run, [])), printed)
     views = {
+        "summary": printed.export_text(),
         "text": QUERIES["text"](run, [{"detailed": True}]),
         "markdown": str(markdown.details(run, Schedule(run))),
         "board": console.export_text(),
@@ -363,3 +368,13 @@ def said_everywhere(run: Run, text: str) -> None:
     }
     missing = {name: view for name, view in views.items() if text not in " ".join(view.split())}
     assert not missing
+
+
+@pytest.mark.parametrize(("status", "mark"), [("running", "▸"), ("review", "?"), ("paused", "·")])
+def test_the_summary_of_a_plan_that_has_not_ended_is_not_marked_as_a_failure(status: str, mark: str) -> None:
+    run = begun()
+    Schedule(run).begin(NOW)
+    run.status = PlanStatus(status)
+    printed = SafeConsole(width=200, file=StringIO(), record=True)
+    show_summary(Summary.read(QUERIES["summary"](run, [])), printed)
+    assert printed.export_text().startswith(f"{mark} {status} ")

@@ -215,11 +215,11 @@ CELLS: dict[tuple[str, str], set[str] | str] = {
     ("prune", EARLIER): {"before"},
     ("why", AGENT): {"ag: it was done by 'agent-FIRST-ag'"},
     ("why", CHILD): {"sub: it was done by 'FIRST-sub'"},
-    ("why", ITEM): {"each[x]: its tool was called: neither plan nor step asks"},
+    ("why", ITEM): {"each[x]: it completed"},
     ("why", INNER): {"sub/inner[a]: it was done by 'agent-FIRST-sub-inner-a-"},
     ("why", EARLIER): {
         "before: its tool was not called in this run: it was done before 'FIRST' was continued",
-        "last ag: its tool was not called in this run", "late: its tool was called: neither plan nor step asks",
+        "last ag: its tool was not called in this run", "late: it completed",
     },
 }  # fmt: skip
 

@@ -30,6 +30,7 @@ from plansurvive.plans.execution.undo_run import UNDOES
 from plansurvive.plans.flow.closing_state import PHASES
 from plansurvive.plans.flow.ids import around, inner_id
 from plansurvive.plans.log import LogKind
+from plansurvive.plans.run import PlanStatus
 from plansurvive.plans.text.lengths import seconds
 from plansurvive.plans.text.safe_text import line
 from plansurvive.plans.views.models.records import EntryView
@@ -77,7 +78,7 @@ async def _keep_worker(here: Connected, *, on_screen: bool) -> None:
 
 def show_summary(summary: Summary, console: SafeConsole | None = None, *, undo: Undo | None = None) -> None:
     """Print the summary of a plan, on standard output or another console, with what was undone of it since."""
-    sign, style = _STYLE.get(summary.status.value, ("!", "yellow"))
+    sign, style = _STYLE.get(summary.status.value, ("!", "yellow")) if summary.ended_at else _sign_of_open(summary)
     done = sum(summary.counts.get(status, 0) for status in ("completed", "skipped"))
     total = summary.counts.get("total", 0)
     word = PHASES.get(summary.phase, summary.status.value) if summary.ended_at is None else summary.status.value
@@ -86,6 +87,7 @@ def show_summary(summary: Summary, console: SafeConsole | None = None, *, undo: 
     head.append(f"   {seconds(summary.duration)}" if summary.ended_at and summary.duration else "")
     rows = [head]
     rows += [Text(f"  {line(summary.stopped)}")] if summary.stopped else []
+    rows += [Text.assemble(("  held up  ", "yellow"), f"it {line(summary.held_up)}")] if summary.held_up else []
     failed = sorted(summary.failed, key=lambda each: each.step_id not in summary.inside)  # the count, then its items
     rows += _reasons("failed", "red", [(each.step_id, why_failed(summary, each)) for each in failed], summary)
     rows += _reasons("denied", "yellow", [(each.step_id, why_denied(each)) for each in summary.denied], summary)
@@ -108,6 +110,12 @@ def show_summary(summary: Summary, console: SafeConsole | None = None, *, undo: 
         rows += [Text.assemble(("  next     ", "dim"), command, (f"   {what}", "dim"))]
     console = console or out()
     console.print(Text("\n").join(each for row in rows for each in broken(row, console, MARGIN)), soft_wrap=True)
+
+
+def _sign_of_open(summary: Summary) -> tuple[str, str]:
+    """Mark and style of a plan that has not ended: whether it awaits a person."""
+    is_asking = bool(summary.asks or summary.awaiting) or summary.status is PlanStatus.REVIEW
+    return MARKS["waiting" if is_asking else "running" if summary.status is PlanStatus.RUNNING else "pending"]
 
 
 def _is_the_stop(reason: Reason, summary: Summary) -> bool:

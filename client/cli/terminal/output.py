@@ -64,7 +64,8 @@ def show(text: str) -> None:
 def show_rows(text: str) -> None:
     """Print a text as `show`; on a terminal, rows of prose that are too long are broken at spaces, and hang.
 
-    A value and a command stay one row, which the terminal breaks: what is copied from there has no further line breaks.
+    A value stays one row, which the terminal breaks, and so does a command, below what is said of it: what is copied
+    from there has no further line breaks.
     What a call says continues after a mark, as where it is decided about.
     """
     console = out()
@@ -76,7 +77,7 @@ def show_rows(text: str) -> None:
 def hanging(row: str, console: SafeConsole) -> list[str]:
     """A safe row as a console is wide: see `show_rows`."""
     begins = len(row) - len(row.lstrip())
-    is_exact = row.startswith(("Value: ", "Next: "), begins) or "= " in row
+    is_exact = row.startswith(("Value: ", "Next: ", "Inputs: "), begins)
     if is_exact or cell_len(row) <= console.width or begins + 20 > console.width:
         return [row]
     if "│ " in row:
@@ -84,6 +85,10 @@ def hanging(row: str, console: SafeConsole) -> list[str]:
 
         indent = min(begins, max(0, row.index("│ ") - NAME_WIDTH - 1))
         return [row[:indent] + each for each in folded_rows([row[indent:]], console.width - indent, cell_len)]
+    said, _, command = row.partition(": plan ")
+    own = f"{' ' * (begins + len(INDENT))}plan {command}"
+    if command and cell_len(own) <= console.width:
+        return [*hanging(f"{said}:", console), own]
     deeper = begins + 2
     first, *rest = Text(row[begins:]).wrap(console, console.width - deeper)
     return [row[:begins] + first.plain.rstrip(), *(" " * deeper + each.plain.rstrip() for each in rest)]

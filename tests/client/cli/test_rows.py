@@ -29,10 +29,19 @@ def test_what_a_call_says_continues_after_a_mark(begins: str) -> None:
     assert rows[0].removeprefix(f"      {begins}") + "".join(row[21:] for row in rows[1:]) == PROSE
 
 
-@pytest.mark.parametrize("row", ["Value: ", "Next: plan resume x --from ", "args         = "])
+@pytest.mark.parametrize("row", ["Value: ", "Next: plan resume x --from ", "Inputs: name = "])
 def test_what_is_copied_stays_whole(row: str) -> None:
     whole = "      " + row + PROSE
     assert hanging(whole, NARROW) == [whole]
+
+
+def test_a_command_stays_whole_below_what_is_said_of_it() -> None:
+    command = "plan approve x 'each[a].clear'"
+    rows = hanging(f"  each[a].clear: it awaits approval, since an hour: {command}", NARROW)
+    assert rows == ["  each[a].clear: it awaits approval,", "    since an hour:", f"      {command}"]
+    prose = hanging(f"  it was done: plan why x STEP {PROSE}", NARROW)
+    assert len(prose) > 1
+    assert all(len(row) <= NARROW.width for row in prose)
 
 
 def test_a_row_that_fits_and_one_too_deep_stay_as_they_are() -> None:

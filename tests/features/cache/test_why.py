@@ -7,11 +7,13 @@ from typing import Literal
 import pytest
 
 from plansurvive.features.cache.views import why
+from plansurvive.plans.errors import Refused
 from plansurvive.plans.execution.schedule import Schedule
 from plansurvive.plans.model import Problem
 from plansurvive.plans.notice import Notice
 from plansurvive.plans.run import Decision, PlanStatus, Run, Status
 from tests.plans.building import NOW, begun, completed, failed, run_of, skipped, step
+from tests.plans.flow.player import Player, broken, note, plan
 
 
 def said(run: Run, name: str = "a") -> list[str]:
@@ -115,3 +117,27 @@ def test_a_step_of_a_stopped_plan_says_what_stopped_it() -> None:
         "b: it never starts: critical step 'a' failed",
         "b: it has not started: the plan was stopped: critical step 'a' failed",
     }
+
+
+def test_a_block_whose_step_failed_leaves_the_error_to_that_step() -> None:
+    player = Player(plan({"id": "work", "steps": [note("a")]}), broken("work.a")).play()
+    assert said(player.run, "work") == [
+        "work: it failed (BROKEN): step 'work.a' failed",
+        "work.a: it failed (BROKEN): failed",
+    ]
+
+
+def test_what_was_undone_says_so_and_leads_to_its_undo() -> None:
+    undo = {"undo": {"tool": "delete_file", "args": {"path": "a"}}}
+    closing = {"rollback": True, "finally_": [note("last")]}
+    player = Player(plan(note("a") | undo, note("b", None, "a"), **closing), broken("b")).play()
+    first, second, third, *_ = said(player.run)
+    assert first.startswith("a: it completed; its tool was called, as neither plan nor step asks")
+    assert (second, third) == ("  since then: being undone", "a.undo: it awaits approval: plan approve p a.undo")
+    assert said(player.run, "finally.last") == [
+        "finally.last: it has not started: all other steps end before those of `finally` start"
+    ]
+    with pytest.raises(Refused, match=r"did you mean 'finally\.last'"):
+        why(player.run, "finally.lst")
+    player.decide("a.undo", True)
+    assert "  since then: undone" in said(player.play().run)
