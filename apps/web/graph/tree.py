@@ -61,16 +61,16 @@ class Node(NamedTuple):
 def tree_of(view: PlanView) -> list[Node]:
     """The nodes of a plan that has been started, in reading order. Raises BadExpression."""
     found: list[Node] = []
+    closing = {step.id: step for step in view.steps if step.closes}
     for step in view.steps:
-        if step.closes == UNDO:
-            found.append(_started(step)._replace(kind=UNDO, needs=(step.id.removesuffix(f".{UNDO}"),)))
-        elif step.closes != FINALLY:
+        if step.closes == UNDO and not any(name in closing for name in around(step.id)):
+            node = _begun(_started(step), closing)
+            found.append(node._replace(kind=UNDO, needs=(step.id.removesuffix(f".{UNDO}"),)))
+        elif not step.closes:
             found += [_started(step), *_beside_started(step)]
-    closing = next((step for step in view.steps if step.closes == FINALLY), None)
-    if closing is not None:
-        found.append(_started(closing)._replace(kind=FINALLY, needs=_ends(found)))
-    elif view.finally_ is not None:
-        found.append(_finally(view.finally_, found))
+    if view.finally_ is not None:
+        last = _finally(view.finally_, found)
+        found.append(last._replace(inside=tuple(_begun(node, closing) for node in last.inside)))
     return found
 
 
@@ -92,6 +92,16 @@ def instance_nodes(step: Step, listed: Sequence[BriefStep], inside_of: str) -> l
         outer = (name for name in around(each.id) if name in known or name == inside_of)
         children.setdefault(next(outer, inside_of), []).append(each)
     return _instances(children, templates, inside_of)
+
+
+def _begun(node: Node, closing: Mapping[str, StepView]) -> Node:
+    """A node of what closes a plan, as its steps are; those inside it are steps of the view like itself."""
+    inside = tuple(_begun(each, closing) for each in node.inside)
+    step = closing.get(node.id)
+    if step is None:
+        return node._replace(inside=inside)
+    now = _started(step)
+    return now._replace(label=node.label, needs=node.needs, inside=now.inside if step.instances else inside)
 
 
 def _started(step: StepView) -> Node:

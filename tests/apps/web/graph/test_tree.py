@@ -83,6 +83,21 @@ def test_what_closes_a_plan_comes_last() -> None:
     ]  # fmt: skip
 
 
+def test_each_step_that_closes_a_plan_is_one_node_with_its_own_status() -> None:
+    """What an undo of several steps does is inside of it, and all steps of `finally` are in their group."""
+    inner = [written("find"), written("save", ["find"])]
+    undone = step("a.undo", closes="undo", status="running", steps=inner)
+    steps = [step("a"), undone, step("a.undo.find", closes="undo", status="completed")]
+    steps.append(step("finally.x", closes="finally", status="completed"))
+    steps.append(step("finally.y", ["finally.x"], closes="finally", status="running"))
+    _, undo, last = tree_of(view(steps, **{"finally": [written("x"), written("y", ["x"]), written("z")]}))
+    assert shape([undo, last]) == [
+        ("a.undo", ("a",), [("a.undo.find", ()), ("a.undo.save", ("a.undo.find",))]),
+        ("finally", ("a.undo",), [("finally.x", ()), ("finally.y", ("finally.x",)), ("finally.z", ())]),
+    ]  # fmt: skip
+    assert [each.status for each in (*undo.inside, *last.inside)] == ["completed", "", "completed", "running", ""]
+
+
 def test_texts_of_plans_are_made_safe_and_are_bounded() -> None:
     (node,) = tree_of(view([step("a", description="x\u202e\x1b[2J" + "y" * 9_000)]))
     assert node.label.startswith("x\\u202e\\u001b[2J")
