@@ -78,8 +78,9 @@ def environment() -> jinja2.Environment:
         finalize=_shown,
     )
     found.filters |= {
-        "safe": safe, "line": line, "exact": exact, "verbatim": verbatim, "when": when, "duration": duration,
-        "coded": coded, "mark": status_mark, "status": status_word, "part": part, "sentence": sentence,
+        "safe": safe, "line": line, "exact": exact, "verbatim": verbatim, "when": when, "clock": clock,
+        "duration": duration, "coded": coded, "mark": status_mark, "status": status_word, "part": part,
+        "sentence": sentence,
     }  # fmt: skip
     found.globals |= {
         "asset": asset,
@@ -110,13 +111,19 @@ def verbatim(text: str) -> Markup:
     return escape(text)
 
 
-def when(moment: datetime | str | None) -> Markup:
+def when(moment: datetime | str | None, kind: str = "") -> Markup:
     """A time as `<time>`, in UTC; the browser shows it in its own time zone, and how long ago it was."""
     if not moment:
         return Markup("–")
     found = datetime.fromisoformat(moment) if isinstance(moment, str) else moment
     text = found.astimezone(UTC)
-    return Markup('<time datetime="{}">{} UTC</time>').format(text.isoformat(), text.strftime("%Y-%m-%d %H:%M:%S"))
+    html = Markup('<time data-kind="{}" datetime="{}">{} UTC</time>')
+    return html.format(kind, text.isoformat(), text.strftime("%Y-%m-%d %H:%M:%S"))
+
+
+def clock(moment: datetime | str | None) -> Markup:
+    """As `when`, but the browser shows the time of day: for what follows "since", "until" or "by"."""
+    return when(moment, "clock")
 
 
 def _shown(value: object) -> object:

@@ -2,13 +2,22 @@
 const UNITS = [["day", 86400], ["hour", 3600], ["minute", 60], ["second", 1]];
 const relative = new Intl.RelativeTimeFormat("en", { numeric: "auto" });
 const absolute = new Intl.DateTimeFormat("en-GB", { dateStyle: "medium", timeStyle: "medium" });
+const [clock, calendar] = [undefined, "medium"].map((dateStyle) => new Intl.DateTimeFormat("en-GB", { dateStyle, timeStyle: "short" }));
+
+// After "since" and "until" comes a time of day, with the day unless it is today; elsewhere, how long ago it was.
+function words(time, moment) {
+  if (time.dataset.kind === "clock") {
+    return (moment.toDateString() === new Date().toDateString() ? clock : calendar).format(moment);
+  }
+  const seconds = (moment - Date.now()) / 1000;
+  const [unit, length] = UNITS.find(([, size]) => Math.abs(seconds) >= size) ?? UNITS[3];
+  return relative.format(Math.round(seconds / length), unit);
+}
 
 function tellTimes() {
   for (const time of document.querySelectorAll("time[datetime]")) {
     const moment = new Date(time.dateTime);
-    const seconds = (moment - Date.now()) / 1000;
-    const [unit, length] = UNITS.find(([, size]) => Math.abs(seconds) >= size) ?? UNITS[3];
-    const text = relative.format(Math.round(seconds / length), unit);
+    const text = words(time, moment);
     if (time.textContent !== text) time.textContent = text;
     time.title ||= absolute.format(moment);
   }

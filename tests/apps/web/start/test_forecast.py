@@ -41,7 +41,7 @@ async def test_what_would_happen_is_shown_with_diffs_and_questions_and_nothing_h
     assert "No earlier run is known" in text
     assert '<span class="plus">+two &amp; three</span>' in text
     assert "<code>sub/gone</code>" in text
-    assert "asks: delete_file needs approval by default" in text
+    assert "It asks: delete_file needs approval by default" in text
     assert "b&lt;i&gt;.txt" in text
     assert "b<i>" not in text
     assert "two &amp; three</textarea>" in text, "what was typed stays"
