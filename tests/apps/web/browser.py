@@ -27,6 +27,7 @@ from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from functools import cache
 from pathlib import Path
+from typing import Literal
 
 import pytest_asyncio
 import uvicorn
@@ -40,6 +41,7 @@ from tests.kit.waiting import PATIENCE, until
 DESK: ViewportSize = {"width": 1280, "height": 800}
 PHONE: ViewportSize = {"width": 390, "height": 844}
 SIZES = (PHONE, DESK)
+SCHEMES: tuple[Literal["light", "dark"], ...] = ("light", "dark")
 SCRIPT_BUDGET = 200_000
 """Bytes of JavaScript, not compressed, that a page may load before anything is clicked."""
 SERIOUS = ("serious", "critical")
@@ -188,6 +190,30 @@ async def small(page: Page) -> list[str]:
             }).map(each => each.outerHTML.slice(0, 100))"""
         )
     )
+
+
+async def everywhere(page: Page, name: str) -> list[str]:
+    """What is wrong with a page for people at a phone and at a desk, in light and in dark, each with where it is so.
+
+    The page is loaded once; then the browser changes its window and scheme. The environment's PICTURES names a folder
+    for a picture of each.
+    """
+    found = []
+    for size in SIZES:
+        await page.set_viewport_size(size)
+        for scheme in SCHEMES:
+            await page.emulate_media(color_scheme=scheme)
+            where = f"{name} {size['width']} {scheme}"
+            if folder := os.environ.get("PICTURES"):
+                file = Path(folder) / f"{where.strip('/').replace('/', '~').replace(' ', '-')}.png"
+                await page.evaluate("scrollTo(0, 0)")
+                await screenshot(page, file, whole=True)
+            found += [f"{where}: {problem}" for problem in await problems(page)]
+        where = f"{name} {size['width']}"
+        found += [f"{where}: {each} pixels too wide" for each in (await overflow(page),) if each]
+        found += [f"{where}: too small: {each}" for each in await small(page)]
+        found += [f"{where}: hidden from the keyboard: {each}" for each in await obscured(page)]
+    return found
 
 
 async def screenshot(page: Page, file: Path, *, whole: bool = False) -> Path:

@@ -13,6 +13,7 @@ from starlette.routing import Route
 from tests.apps.web.browser import (
     DESK,
     PHONE,
+    everywhere,
     obscured,
     opened,
     overflow,
@@ -27,6 +28,7 @@ _HEAD = "<!doctype html><html lang=en><title>A page</title><link rel=icon href='
 PAGES = {
     "/sound": f"{_HEAD}<main><h1>Sound</h1><label>Name <input></label></main>",
     "/faulty": f"{_HEAD}<main><h1>Faulty</h1><input><img src=/none.png><p>{'wide' * 400}</p></main>",
+    "/night": f"{_HEAD}<link rel=stylesheet href=/night.css><main><h1>Night</h1><p>Hard to read in the dark</p></main>",
     "/asking": f"{_HEAD}<main><h1>Asks</h1><script src=https://elsewhere.example/x.js></script></main>",
     "/unsafe": f"{_HEAD}<main><h1>Unsafe</h1><script>document.title = 'ran'</script></main>",
 }
@@ -35,10 +37,13 @@ PAGES = {
 async def _page(request: Request) -> Response:
     if request.url.path == "/own.js":
         return Response("'x';" * 100, media_type="text/javascript")
+    if request.url.path == "/night.css":
+        dark = "@media (prefers-color-scheme: dark) { body { background: #111; color: #333; } }"
+        return Response(dark, media_type="text/css")
     return HTMLResponse(PAGES[request.url.path], headers={"Content-Security-Policy": CSP})
 
 
-APPLICATION = Starlette(routes=[Route(path, _page) for path in (*PAGES, "/own.js")])
+APPLICATION = Starlette(routes=[Route(path, _page) for path in (*PAGES, "/own.js", "/night.css")])
 
 
 async def test_a_sound_page_has_nothing_to_report(chromium: Browser, tmp_path: Path) -> None:
@@ -99,6 +104,19 @@ async def test_what_a_screen_reader_cannot_read_is_reported(chromium: Browser) -
         found = await problems(page)
         assert all(any(fault in problem for problem in found) for fault in (": label: ", ": image-alt: ")), found
         assert await overflow(page) > 0
+
+
+async def test_what_is_wrong_in_one_scheme_or_size_is_reported_with_where(chromium: Browser) -> None:
+    async with served(APPLICATION) as origin, opened(chromium) as page:
+        await page.goto(f"{origin}/sound")
+        assert await everywhere(page, "/sound") == []
+        await page.goto(f"{origin}/night")
+        found = await everywhere(page, "/night")
+        assert {each.partition(": ")[0] for each in found} == {"/night 390 dark", "/night 1280 dark"}
+        assert all("color-contrast" in each for each in found)
+        await page.evaluate("document.body.style.minWidth = '600px'")
+        wide = [each for each in await everywhere(page, "/night") if each.endswith(" pixels too wide")]
+        assert [each.partition(": ")[0] for each in wide] == ["/night 390"]
 
 
 async def test_a_request_to_another_origin_and_a_breach_of_the_policy_are_seen(

@@ -18,7 +18,7 @@ from plansurvive.runtime.server import HOST
 from plansurvive.runtime.settings import Settings
 from plansurvive.worker import build
 from tests.apps.mcp.http.reached import reached
-from tests.apps.web.browser import DESK, PHONE, opened, overflow, problems, screenshot
+from tests.apps.web.browser import DESK, PHONE, everywhere, opened
 from tests.kit.desks import signing
 from tests.kit.driving import Started
 from tests.kit.waiting import until
@@ -55,20 +55,8 @@ async def as_somebody(page: Page, login: str, url: str) -> None:
     await page.goto(url)
 
 
-async def pictures(page: Page, folder: Path, name: str) -> None:
-    """The page on a phone and a desk, light and dark: readable, and no wider than the window."""
-    for size, dark in ((PHONE, False), (PHONE, True), (DESK, False), (DESK, True)):
-        await page.set_viewport_size(size)
-        await page.emulate_media(color_scheme="dark" if dark else "light")
-        file = folder / f"{name}-{size['width']}-{'dark' if dark else 'light'}.png"
-        await screenshot(page, file, whole=True)
-        assert await overflow(page) == 0, file.name
-    assert await problems(page) == []
-
-
 async def test_one_of_two_is_shown_to_both_and_the_second_has_the_call_made(
     temporal_client: Client, settings: Settings, environ: dict[str, str], workspace: Path, chromium: Browser,
-    tmp_path: Path,
 ) -> None:  # fmt: skip
     team = make(settings, "page", "team")[0]
     (settings.state_dir / FILE).write_text(f"{RULE}[pages]\n{team.line}\n")
@@ -89,10 +77,10 @@ async def test_one_of_two_is_shown_to_both_and_the_second_has_the_call_made(
             decide = f"{server.origin}{decision_url(begun.plan_id, 'release')}"
             await as_somebody(first, "ann@example.org", decide)
             assert "0 of 2; ann and bob must approve" in await first.locator(".why").inner_text()
-            await pictures(first, tmp_path, "before")
+            assert await everywhere(first, "before") == []
             await first.get_by_role("button", name="Approve release").click()
             await until(lambda: first.get_by_text("1 of 2, by ann at").first.is_visible(), "ann sees one of two")
-            await pictures(first, tmp_path, "one-of-two")
+            assert await everywhere(first, "one-of-two") == []
             assert not (workspace / "notes.md").exists()
             assert await first.get_by_text(
                 "You cannot approve this: you have approved it; others must as well."
@@ -108,15 +96,15 @@ async def test_one_of_two_is_shown_to_both_and_the_second_has_the_call_made(
             assert await third.get_by_text("You cannot approve this: rule").first.is_visible()
             assert await third.get_by_role("button", name="Approve release").count() == 0
             assert await third.get_by_role("button", name="Deny release").is_visible()
-            await pictures(third, tmp_path, "may-not")
+            assert await everywhere(third, "may-not") == []
 
             await as_somebody(second, "bob@example.org", decide)
             text = await second.locator(".why").inner_text()
             assert "1 of 2, by ann at" in text
             assert "; bob must approve" in text
-            await pictures(second, tmp_path, "second")
+            assert await everywhere(second, "second") == []
             await second.get_by_role("button", name="Approve release").click()
             assert (await plan.ended())["status"] == "completed"
             await until(lambda: second.get_by_text("completed").first.is_visible(), "bob sees that it is done")
-            await pictures(second, tmp_path, "done")
+            assert await everywhere(second, "done") == []
     assert (workspace / "notes.md").read_text() == STEP["args"]["content"]  # type: ignore[index]
