@@ -17,6 +17,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from plansurvive.client.apps import Command, command_of_others, commands_of_apps, listed_of_apps
+from plansurvive.client.cli.terminal.usage import Parsed
 from plansurvive.client.feature import commands_of_features, listed_of_features
 
 OF_CORE: dict[str, tuple[str, str]] = {
@@ -132,28 +133,6 @@ _PASSED_ON: dict[str, Any] = {
     "context_settings": {"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []},
 }
 """`worker` passes all its arguments, `--help` included, to worker.py."""
-
-
-ONCE = frozenset(
-    {
-        "--after", "--args", "--as", "--attempt", "--before", "--data", "--digest", "--from", "--only", "--plan",
-        "--schedule", "--template", "--to", "--tools", "--with",
-    }
-)  # fmt: skip
-"""Options that say what a command is about. Of others, such as `--workspace`, the last one counts, as is usual."""
-
-
-class Parsed(TyperCommand):
-    """A command that refuses an option of `ONCE` given twice: one of the two values would count for nothing."""
-
-    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """As of every command. Raises UsageError."""
-        given = [each for each in self.make_parser(ctx).parse_args(args=list(args))[2] if ONCE.intersection(each.opts)]
-        for each in given:
-            if given.count(each) > 1 and not each.multiple:
-                ctx.fail(f"{each.opts[-1]} is given {given.count(each)} times, and takes one value")
-        found: list[str] = super().parse_args(ctx, args)
-        return found
 
 
 class Deferred(TyperCommand):

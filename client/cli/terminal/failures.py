@@ -8,7 +8,9 @@ from typing import Any
 import typer
 
 from plansurvive.client.cli.terminal import output
+from plansurvive.client.cli.terminal.usage import arguments_of
 from plansurvive.client.errors import PlanNotFound, PlanRefused
+from plansurvive.plans.definition.near_names import Hints
 from plansurvive.plans.definition.plain_words import in_plain_words
 from plansurvive.plans.errors import PlanError
 from plansurvive.runtime.errors import NotConnected, WorkerFailed
@@ -49,18 +51,31 @@ _ELSEWHERE = {
     "--host": "set PLANS_WEB_LISTEN=HOST:PORT",
     "--namespace": "set TEMPORAL_NAMESPACE",
     "--address": "set TEMPORAL_ADDRESS=HOST:PORT",
+    "--yes": "`plan run FILE --yes` approves every step of a plan in advance",
+    "approve --yes": "`plan approve` does not ask, so there is nothing to confirm",
+    "deny --yes": "`plan deny` does not ask, so there is nothing to confirm",
+    "cancel --yes": "`plan cancel` does not ask, so there is nothing to confirm",
+    "list --all": "`plan list` lists plans of every status; --limit N lists more than the newest 20",
+    "pending --all": "`plan pending` lists the decisions of all plans",
+    "cancel --all": "`plan cancel ID` ends one plan; `plan list --running` lists those to end",
+    "--verbose": "`plan watch ID` and `plan logs ID STEP` show what happens, `plan --debug` the tracebacks of errors",
+    "--quiet": "`--json` prints data alone",
+    "--reason": "a reason is given with --comment TEXT",
+    "--message": "a reason is given with --comment TEXT",
 }
-"""By option of other programs, where the same is said here."""
+"""By option of other programs, or command and option, where the same is said here."""
+
+
+_SHORT = {
+    "-w": "--workspace", "-o": "--out", "-n": "--limit", "-y": "--yes", "-f": "--follow", "-j": "--json",
+    "-m": "--comment", "-i": "--input", "-l": "--label", "-p": "--port", "-t": "--timeout",
+}  # fmt: skip
+"""By short option of other programs, the option that is meant where a command has it."""
 
 
 def _needed(context: Any) -> list[str]:
     """The arguments that a command cannot do without, as its help writes them."""
     return [each.strip("{}") for each in context.command.collect_usage_pieces(context) if each.startswith("{")]
-
-
-def _taken(context: Any) -> list[str]:
-    """The arguments of a command, as its help writes them."""
-    return [each.strip("{}[]") for each in context.command.collect_usage_pieces(context)[1:]]
 
 
 def _argument(option: str, taken: list[str]) -> str:
@@ -69,37 +84,49 @@ def _argument(option: str, taken: list[str]) -> str:
     return next((each for each in taken if each.partition(".")[0].lower() == name), "")
 
 
+def _no_option(name: str, context: Any) -> tuple[str, str]:
+    """What is said of an option that a command does not have, and what to write instead."""
+    known = [each for param in context.command.get_params(context) for each in param.opts if each.startswith("--")]
+    near = Hints().near(name.lstrip("-"), [each.removeprefix("--") for each in known])
+    short = _SHORT.get(name, "")
+    if near or short in known:
+        return f"No such option: {name}", f"; did you mean {f'--{near}' if near else short}?"
+    command = context.command_path.partition(" ")[2]
+    for option in (f"{command} {name}", f"{command} {short}", name, short):
+        if option in _ELSEWHERE:
+            return f"No such option: {name}", f"; {_ELSEWHERE[option]}"
+    if meant := _argument(name, taken := arguments_of(context)):
+        more = f"; {meant} is an argument: `{context.command_path} {' '.join(taken)}`"
+        return f"No such option: {name}", more + (f"; {_MISSING[meant]}" if meant in _MISSING else "")
+    return f"No such option: {name}", f"; `{context.command_path} --help` lists them"
+
+
 def _code(error: PlanError) -> int:
     if isinstance(error, (NotConnected, WorkerFailed)):
         return NOT_CONNECTED
     return NOT_FOUND if isinstance(error, PlanNotFound) else BAD_INPUT
 
 
+def _sentence(text: str, more: str) -> str:
+    if not more:
+        return text
+    return f"{text.removesuffix('.')}{more}" + ("" if more.endswith("?") else ".")
+
+
 def _unforeseen(error: Exception) -> tuple[PlanError, int]:
     """Usage errors of typer, operating system errors, and bugs."""
     if isinstance(error, typer.TyperException):
         text = in_plain_words(error.format_message())
-        text = text.removesuffix(" (Possible options: --help)")
         named = re.fullmatch(r"Missing (?:argument|option) '(.+)'\.", text)
         more = f": {_MISSING[named[1]]}" if named and named[1] in _MISSING else ""
         context = getattr(error, "ctx", None)
         if more and context and len(needed := _needed(context)) > 1:
             more += f" (`{context.command_path} {' '.join(needed)}`)"
-        if text.startswith("No such option") and "Possible" not in text and context:
-            more = f"; `{context.command_path} --help` lists them"
-        if (option := re.match(r"No such option: (--\w+)", text)) and option[1] in _ELSEWHERE:
-            text, more = f"No such option: {option[1]}", f"; {_ELSEWHERE[option[1]]}"
-        elif option and context and (meant := _argument(option[1], taken := _taken(context))):
-            text = f"No such option: {option[1]}"
-            more = f"; {meant} is an argument: `{context.command_path} {' '.join(taken)}`"
-            more += f"; {_MISSING[meant]}" if meant in _MISSING else ""
-        if text.startswith("Got unexpected extra argument") and context:
-            more = f"; `{context.command_path} --help` shows what it takes"
-            if "=" in text and any("--args" in each.opts for each in context.command.params):
-                more = "; arguments are one JSON object: --args '{\"NAME\": VALUE}'"
+        if context and isinstance(name := getattr(error, "option_name", None), str) and text.startswith("No such"):
+            text, more = _no_option(name, context)
         if text.startswith("No such command") and text.endswith("'.") and context:
             more = f"; `{context.command_path} --help` lists them"
-        return PlanError(f"{text.removesuffix('.')}{more}." if more else text, "BAD_USAGE"), BAD_INPUT
+        return PlanError(_sentence(text, more), "BAD_USAGE"), BAD_INPUT
     if isinstance(error, OSError):
         return PlanError(str(error), "SYSTEM_ERROR"), ENDED_OTHERWISE
     text = f"{type(error).__name__}: {error}\nThis is a bug; run it with plan --debug for the traceback."

@@ -22,10 +22,10 @@ from plansurvive.client.cli.commands import (
     EXAMPLES,
     GROUPS,
     LAST_GROUP,
-    ONCE,
     groups,
     imported,
 )
+from plansurvive.client.cli.terminal.usage import ONCE
 from tests.client.cli.command import plan
 
 ROOT = Path(__file__).parents[3]

@@ -517,7 +517,7 @@ FILES: dict[str, Mistake] = {
     "merging as a command": Mistake("merge p look", "'merge': the tool `merge_worktrees`, as a step, merges worktrees"),
     "a missing file": Mistake("check missing.yaml", "NOT_FOUND: there is no file missing.yaml in"),
     "a directory": Mistake("check .", "NOT_REGULAR: . is a directory; pass a plan file in it"),
-    "an option that there is not": Mistake("check FILE --jsn", "BAD_USAGE: No such option: --jsn"),
+    "an option that there is not": Mistake("check FILE --jsn", "BAD_USAGE: No such option: --jsn; did you mean --json"),
     "a command of another program": Mistake("status etl", "No such command 'status': `plan show ID` shows one plan"),
     "a misspelt command": Mistake("shwo", "BAD_USAGE: No such command 'shwo'. Did you mean 'show'?"),
     "no id of a plan": Mistake("show", "BAD_USAGE: Missing argument 'ID': name a plan; `plan list` shows them."),
@@ -538,13 +538,43 @@ FILES: dict[str, Mistake] = {
     "an argument of two that is left out": Mistake("approve ID", "(`plan approve ID STEP`)."),
     "a name that is left out": Mistake("template save FILE", "(`plan template save NAME FILE`)."),
     "a step that is left out": Mistake("add ID", "Missing argument 'STEP.json': name a file with the step, as JSON or"),
-    "two plans at once": Mistake("run FILE FILE", "Got unexpected extra argument", where="`plan run --help` shows"),
+    "two plans at once": Mistake("run FILE FILE", "': one plan file at a time; `plan run --help` shows what it takes"),
+    "two plans for a command about one": Mistake("cancel p q", "unexpected 'q': one plan at a time; `plan cancel"),
+    "a schedule without quotes": Mistake(
+        "schedule create n FILE --cron 0 2 a b c",
+        "unexpected '2 a b c': a value with blanks needs quotes: --cron \"0 7 * * *\"; `plan schedule create --help`",
+    ),
+    "an input without quotes": Mistake(
+        "run --input text=Some words FILE", "a value with blanks needs quotes: --input 'text=Some words'"
+    ),
+    "a name without quotes": Mistake(
+        "approve p look --by Ann Lee", "unexpected 'Lee': a value with blanks needs quotes: --by 'Ann Lee'"
+    ),
+    "a name before a step too many": Mistake("approve --by ann p a b", "'b': `plan approve` takes one step,"),
+    "a request without quotes": Mistake("make copy files", "'files': REQUEST is one argument: put it in quotes"),
+    "a reason as an argument": Mistake(
+        "deny p look because no", "unexpected 'because no': `plan deny` takes one step, or a pattern",
+        where="a reason is given with --comment 'because no'; `plan deny --help`",
+    ),
+    "a reason as an option of git": Mistake("deny p look -m no", "No such option: -m; did you mean --comment?"),
+    "a step to run again as an argument": Mistake(
+        "rerun p look", "unexpected 'look': name the step with --from look (with what depends on it) or --only look"
+    ),
+    "an input as an argument": Mistake("run FILE text=a", "unexpected 'text=a': write --input text=a; `plan run"),
+    "a change as an argument": Mistake("edit p title=a", "unexpected 'title=a': write --set title=a; `plan edit"),
+    "an argument where there is none": Mistake("doctor all", "unexpected 'all': `plan doctor` takes no arguments;"),
+    "an answer to no question": Mistake("approve p look --yes", "--yes; `plan approve` does not ask, so there is"),
+    "all plans": Mistake("list --all", "--all; `plan list` lists plans of every status; --limit N lists more than the"),
+    "a misspelt option": Mistake("run FILE --worskpace .", "No such option: --worskpace; did you mean --workspace?\n"),
+    "a short option": Mistake("run FILE -w .", "No such option: -w; did you mean --workspace?"),
+    "an option that is nothing like any other": Mistake("list -x", "No such option: -x; `plan list --help` lists"),
+    "an empty option behind a sign": Mistake("approve p look --by=", "--by is empty; write --by NAME, or leave it out"),
     "a label as an option": Mistake(
         "run FILE --label a=b", "No such option: --label; labels are a field of the plan: `labels: {customer: acme}`"
     ),
     "a host as an option": Mistake("web --host 0.0.0.0", "No such option: --host; set PLANS_WEB_LISTEN=HOST:PORT"),
     "arguments of a call as in a shell": Mistake(
-        "call read_file path=a", "arguments are one JSON object: --args '{\"NAME\": VALUE}'."
+        "call read_file path=a", "'path=a': arguments are one JSON object: --args '{\"NAME\": VALUE}'; `plan call"
     ),
     "a command that there is not": Mistake("frobnicate", "'frobnicate'; `plan --help` lists them."),
     "help as a command": Mistake("help run", "`plan --help` lists the commands, `plan COMMAND --help` shows one."),
