@@ -51,7 +51,7 @@ from plansurvive.plans.model import DEFAULT_PARALLEL, Step
 from plansurvive.plans.run import PlanStatus, Run, Status
 from plansurvive.plans.run.step_call import StepCall, StepValues, digest_of, size_of
 from plansurvive.plans.step_state import Outcome
-from plansurvive.workflows import list_items, timers, tool_call
+from plansurvive.workflows import list_items, timers, tool_call, worker_facts
 from plansurvive.workflows.approval_timers import ApprovalTimers
 from plansurvive.workflows.in_steps import AllInSteps, InSteps
 from plansurvive.workflows.outcomes import cancelled, completed, failed, lasted, left_behind, of_activity, skipped
@@ -137,8 +137,9 @@ class Execution:
             elif state.awaiting and state.deadline:
                 self.timers.start(name, state.deadline, state.awaiting)
 
-    def revise(self, revised: Revised) -> None:
-        """Put an edited plan into effect."""
+    def revise(self, revised: Revised, places: bool | None = None) -> None:
+        """Put an edited plan into effect. `places`: see `keep_places`."""
+        worker_facts.keep_places(self.run, revised, places)
         revision.put_into_effect(self.schedule, revised, workflow.now())
         for name in self.timers.names:
             if name not in self.run.steps or not self.run.steps[name].awaiting:

@@ -14,7 +14,9 @@ from temporalio.exceptions import ActivityError, FailureError, is_cancelled_exce
 from plansurvive.plans.activity_io import CheckRequest, Facts
 from plansurvive.plans.definition.checks.validation import errors
 from plansurvive.plans.definition.scopes import outermost, queues
+from plansurvive.plans.editing.apply_edits import Revised
 from plansurvive.plans.errors import InvalidPlan, PlanError, Refused
+from plansurvive.plans.flow.places import any_places
 from plansurvive.plans.model import Plan, Step
 from plansurvive.plans.model.parts import Part
 from plansurvive.plans.model.tool_spec import joined
@@ -55,10 +57,13 @@ def _as_strict(facts: Facts, other: Facts) -> Facts:
     return facts.model_copy(update={"strict_approvals": True}) if other.strict_approvals else facts
 
 
-async def require_tools(run: Run) -> None:
-    """Add all tools of the plan's own workers to the run's facts. Raises Refused CHECK_FAILED after the last retry."""
+async def require_tools(run: Run) -> Facts:
+    """Add all tools of the plan's own workers to the run's facts, and return theirs.
+
+    Raises Refused CHECK_FAILED after the last retry.
+    """
     try:
-        await learn_tools(run)
+        return await learn_tools(run)
     except FailureError as error:  # a local activity's own failure, not wrapped in an ActivityError
         if is_cancelled_exception(error):
             raise
@@ -67,11 +72,30 @@ async def require_tools(run: Run) -> None:
         ) from error
 
 
-async def learn_tools(run: Run) -> None:
-    """Add all tools of the plan's own workers to the run's facts. Raises the local activity's FailureError."""
+async def learn_tools(run: Run) -> Facts:
+    """Add all tools of the plan's own workers to the run's facts, and return theirs.
+
+    Raises the local activity's FailureError.
+    """
     facts = await facts_about(run, None, all_tools=True, first=False)
     tools = joined(facts.tools, run.facts.tools)
     run.facts = run.facts.model_copy(update={"tools": tools, "all_tools": True})
+    return facts
+
+
+def keep_places(run: Run, revised: Revised, told: bool | None) -> None:
+    """Have the run keep the places of loops, if edits bring the first one that has any: none of its items have begun.
+
+    `told`: whether the worker that was asked about these edits does; None: none was. No patch is asked for directly
+    after a local activity (docs/temporal.md, 10).
+    """
+    now = [*outermost(run.plan), *own_steps(run).values()]
+    if run.facts.places or any_places(now):
+        return
+    if not any_places([*outermost(revised.plan), *revised.overrides.values()]):
+        return
+    if workflow.patched("places-of-edits") if told is None else told:
+        run.facts = run.facts.model_copy(update={"places": True})
 
 
 async def learn_queue(run: Run, queue: str) -> list[str]:

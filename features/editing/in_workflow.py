@@ -13,6 +13,7 @@ from typing import Any
 from temporalio import workflow
 
 from plansurvive.features.editing.messages import MAX_BYTES, EditPlan
+from plansurvive.plans.activity_io import Facts
 from plansurvive.plans.editing.apply_edits import Revised, revise
 from plansurvive.plans.editing.edit_limits import newly_bound
 from plansurvive.plans.errors import InvalidPlan, PlanError, UnknownQueue
@@ -43,11 +44,13 @@ class Editing(InRun):
         that have not got to it) or an instance (`resize[cat.png].thumb`: that one alone): docs/plan-files.md.
         """
         execution, run = self.execution, self.execution.run
+        places: bool | None = None
         if run.status is PlanStatus.DRAFT:
             await workflow.wait_condition(lambda: run.status is not PlanStatus.DRAFT)
-        revised = await self._revised(message)
+            places = False  # its check was local, and has just ended
+        revised, facts = await self._revised(message)
         before = run.plan
-        execution.revise(revised)
+        execution.revise(revised, places if facts is None else facts.places)
         execution.schedule.rules.edited(run, before)
         return answer_to(run, revised)
 
@@ -62,9 +65,12 @@ class Editing(InRun):
             if not _may_be_valid(run, error):
                 raise
 
-    async def _revised(self, message: EditPlan) -> Revised:
-        """The plan with the edits applied. Tools and queues new to the plan are looked up on their workers first."""
-        run = self.execution.run
+    async def _revised(self, message: EditPlan) -> tuple[Revised, Facts | None]:
+        """The plan with the edits applied. Tools and queues new to the plan are looked up on their workers first.
+
+        Also what the plan's own workers answered, if they were asked.
+        """
+        run, facts = self.execution.run, None
         judged: set[str] = set()
         while True:
             try:
@@ -75,11 +81,11 @@ class Editing(InRun):
             except InvalidPlan as error:
                 if not _may_be_valid(run, error):
                     raise
-                await worker_facts.require_tools(run)
+                facts = await worker_facts.require_tools(run)
                 continue
             unjudged = [queue for queue in newly_bound(run.plan, revised.plan) if queue not in judged]
             if not unjudged:
-                return revised
+                return revised, facts
             for queue in unjudged:
                 await worker_facts.judge(run, revised.plan, queue)
             judged.update(unjudged)  # and once more: the run may have changed during the awaits

@@ -194,6 +194,20 @@ async def extended(plans: Plans) -> Started:
     return started
 
 
+async def placed(plans: Plans) -> Started:
+    """An edit brings the first loop whose items take places; each asks when it has begun its work."""
+    started = await plans.start([gate()])
+    await started.until_asked("gate")
+    steps = [work("in", args={"name": "{{item}}"}), gate("out", "in", args={"name": "{{item}}"})]
+    loop = {"id": "each", "forEach": {"items": ["a", "b", "c"], "key": "@", "maxParallel": 1}, "steps": steps}
+    await started.handle.execute_update("edit", edits({"op": "add", "step": loop}))
+    await started.until(lambda view: len(view["pending"]) == 4, "all items ask")
+    await started.approve("each[*].out")
+    await started.approve("gate")
+    await started.ended()
+    return started
+
+
 def request(options: dict[str, Any], *steps_to_mend: str) -> Scenario:
     """A plan that the LLM writes, revises and mends."""
 
@@ -317,6 +331,7 @@ SCENARIOS: dict[str, Scenario] = {
     "review": reviewed,
     "edit": edited,
     "edit-tools": extended,
+    "edit-places": placed,
     "request": request({}),
     "request-reviewed": request({"review": True}, "read"),
     "regenerate": regenerated,

@@ -209,6 +209,24 @@ async def test_what_waits_for_a_place_can_still_be_stopped(plans: Plans, end: st
     assert began(plans, ".out") == (["a", "b"] if end == "deny" else ["a"]), view["status"]
 
 
+@pytest.mark.parametrize("new_tool", [False, True])
+@pytest.mark.crosses_runs
+async def test_a_loop_that_an_edit_brings_keeps_its_places_too(plans: Plans, new_tool: bool) -> None:
+    kind = LEAVING["answer" if new_tool else "approval"]
+    plan = await plans.start([work("hold", args={"until": "go"})])
+    await plan.until(lambda _: ["start", "hold", "1"] in plans.ledger, "the plan runs")
+    await plan.handle.execute_update("edit", {"edits": [{"op": "add", "step": kind.loop}]})
+    (plans.workspace / "go").touch()
+    await _all_wait(plan, kind)
+    for item in reversed(ITEMS) if kind.names else ():
+        await plan.signal(kind.signal, {**kind.message, "stepId": f"each[{item}].{kind.names}"})
+    if not kind.names:
+        await plan.signal(kind.signal, kind.message)
+    await plan.ended()
+    assert sorted(began(plans, ".out")) == ITEMS
+    assert at_work([line for line in plans.ledger if "hold" not in line]) == 1
+
+
 @pytest.mark.parametrize("path", ["", "finally"])
 def test_the_facts_of_a_plan_name_places_only_where_it_has_them(path: str) -> None:
     worker = PlanChecker({"work": spec("work")}, default_workspace="/tmp")
