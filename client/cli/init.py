@@ -23,6 +23,7 @@ from plansurvive.client.first_project.create import (
 )
 from plansurvive.client.plan_file import plan_schema
 from plansurvive.plans.text.safe_text import line
+from plansurvive.runtime.base.extras import pytest_lines
 
 Directory = Annotated[str, typer.Argument(metavar="DIR", help="The project's directory; made if it does not exist.")]
 
@@ -40,7 +41,7 @@ def init(directory: Directory = ".", as_json: AsJson = False) -> None:
     if any(each.path == AGENTS and each.state == "kept" for each in found):
         output.say(f"For agents that work here, add this to {AGENTS}:\n\n{section_for_agents()}")
     enter = f"cd {shlex.quote(line(directory))} && " if Path(directory).resolve() != Path.cwd() else ""
-    output.show(
-        f"\nNext\n  {enter}export PLANS_TOOLS={TOOL}\n  plan check {PLAN}\n  plan run {PLAN} --input name=Ann\n"
-        f"  python -m pytest tests\nEditors with YAML support complete plan files by {SCHEMA}."
-    )
+    rows = [f"{enter}export PLANS_TOOLS={TOOL}", f"plan check {PLAN}", f"plan run {PLAN} --input name=Ann"]
+    rows += pytest_lines("tests")
+    output.show("\n".join(["\nNext", *(f"  {row}" for row in rows)]))
+    output.show(f"Editors with YAML support complete plan files by {SCHEMA}.")

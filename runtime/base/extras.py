@@ -30,7 +30,7 @@ def install_line(wanted: str, environment: Path | None = None) -> str:
     # 1. An environment that belongs to pipx or uv.
     if (folder / "pipx_metadata.json").exists():
         return f"pipx install --force {_with_present(wanted)}" if is_ours else f"pipx inject {NAME} {named}"
-    if (folder / "uv-receipt.toml").exists() or folder.parent.name.startswith("archive-v"):  # the latter by `uvx`
+    if _is_of_uv(folder):
         return f"uv tool install {_with_present(wanted) if is_ours else f'{_with_present(NAME)} --with {named}'}"
     # 2. One that uv made: it has no pip.
     python = folder / "bin" / "python"
@@ -41,6 +41,23 @@ def install_line(wanted: str, environment: Path | None = None) -> str:
     if pip is None or Path(pip).parent.resolve() == python.parent.resolve():
         return f"pip install {named}"
     return f"{shlex.quote(str(python))} -m pip install {named}"
+
+
+def pytest_lines(arguments: str, environment: Path | None = None) -> list[str]:
+    """What to type to run pytest where this program can be imported; the line before, if any, installs pytest there."""
+    folder = environment or Path(sys.prefix)
+    if _is_of_uv(folder):
+        return [f"uv run --no-project --with {_with_present(NAME)} --with pytest python -m pytest {arguments}"]
+    own = folder / "bin" / "python" if environment else Path(sys.executable)
+    first = shutil.which("python")
+    is_first = first is not None and Path(first).parent.resolve() == own.parent.resolve()
+    run = f"{'python' if is_first else shlex.quote(str(own))} -m pytest {arguments}"
+    return [run] if environment is None and find_spec("pytest") else [install_line("pytest", environment), run]
+
+
+def _is_of_uv(folder: Path) -> bool:
+    """Whether an environment is that of a tool of uv; `uvx` has its own ones."""
+    return (folder / "uv-receipt.toml").exists() or folder.parent.name.startswith("archive-v")
 
 
 def present() -> dict[str, bool]:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from plansurvive.runtime.base.extras import install_line, lacking, present
+from plansurvive.runtime.base.extras import install_line, lacking, present, pytest_lines
 
 ALL = "plansurvive[acp,gcs,mcp,notify,review,s3,telemetry,web]"
 """All that is installed here."""
@@ -59,6 +59,19 @@ def test_an_environment_without_pip_is_filled_by_uv(environment: Path, monkeypat
     )
     assert done.stdout.startswith("uv pip install --python /")
     assert done.stdout.endswith("/bin/python 'plansurvive[web]'\n")
+
+
+def test_pytest_is_run_where_we_are_installed(environment: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    own = environment / "bin" / "python"
+    own.touch(mode=0o755)
+    assert pytest_lines("tests", environment) == [f"{own} -m pip install pytest", f"{own} -m pytest tests"]
+    (environment / "pipx_metadata.json").touch()
+    assert pytest_lines("tests", environment) == ["pipx inject plansurvive pytest", f"{own} -m pytest tests"]
+    (environment / "pipx_metadata.json").rename(environment / "uv-receipt.toml")
+    (line,) = pytest_lines("tests", environment)
+    assert line == f"uv run --no-project --with '{ALL}' --with pytest python -m pytest tests"
+    monkeypatch.setenv("PATH", str(Path(sys.executable).parent))
+    assert pytest_lines("tests") == ["python -m pytest tests"]
 
 
 def test_an_extra_is_there_if_all_its_libraries_are() -> None:
