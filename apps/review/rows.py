@@ -20,6 +20,7 @@ from plansurvive.client.decide.shown import NOW, coloured
 from plansurvive.client.live.marks import ASKING, MARKS
 from plansurvive.client.plan_file import races_among
 from plansurvive.plans.execution.tool_history import shorten
+from plansurvive.plans.flow.closing_state import PHASES
 from plansurvive.plans.model import Step, ToolSpec
 from plansurvive.plans.model.step_fields import On, aliases, names
 from plansurvive.plans.proposals import Named
@@ -52,11 +53,15 @@ def heading(view: PlanView, width: int) -> Text:
     )
     waiting = len(view.pending) + sum(view.more_pending.values())
     asks = any(item.is_question for item in view.pending)
-    tail = f"  {view.status}  version {view.version}  {steps}"
-    tail += f"  estimated {seconds(view.estimated_duration)}" if view.estimated_duration is not None else ""
-    tail += f"  ? {waiting} awaiting approval{' or answer' if asks else ''}" if waiting else ""
+    word = PHASES[view.closing.phase] if view.closing and not view.ended_at else view.status
+    begins = f"  {word}  version {view.version}  {steps}"
+    begins += f"  estimated {seconds(view.estimated_duration)}" if view.estimated_duration is not None else ""
+    tail = begins + (f"  ? {waiting} awaiting approval{' or answer' if asks else ''}" if waiting else "")
     held = "".join(f"  {line(each.text)}" for each in view.notices.values() if each.holds)
-    title = cut(line(view.title or view.id), max(8, width - cell_len(tail) - min(40, cell_len(held))))
+    title = line(view.title or view.id)
+    if waiting and cell_len(title) + cell_len(tail) > width:
+        tail = f"{begins}  ? {waiting} to decide"
+    title = cut(title, max(8, width - cell_len(tail) - min(40, cell_len(held))))
     return Text.assemble((title, "bold"), tail, cut(held, max(0, width - cell_len(title) - cell_len(tail))))
 
 
@@ -126,9 +131,12 @@ def _after(step: StepView, places: Mapping[str, int]) -> str:
 
 
 def _name(step: StepView) -> str:
-    """The id; of a step inside another one, the part that tells it from others: `[cat.png].thumb`."""
+    """The id; of a step inside another one, the part that tells it from others: `[cat.png].thumb`.
+
+    What closes the plan has no row above it that says of what it is.
+    """
     inner = step.id.lstrip(WORD)
-    return inner if is_inside(step) else step.id
+    return inner if is_inside(step) and not step.closes else step.id
 
 
 def _row(
@@ -154,7 +162,7 @@ def _flags(step: StepView, faulty: set[Any], asked: set[Any], asking: set[str]) 
         return "✗ problem"
     if step.id in asked:
         return "? answer: y" if step.awaiting == "answer" else "? approve: y/n"
-    if step.status in UNTOUCHED and step.id in asking:
+    if step.status in UNTOUCHED and step.id in asking and not step.permanently_blocked:
         return "⚠ approval"
     return "" if step.status in UNTOUCHED and not step.permanently_blocked else stands(step).word
 

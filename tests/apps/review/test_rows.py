@@ -139,3 +139,23 @@ def test_a_step_that_races_on_a_file_says_so_before_the_plan_begins() -> None:
     assert "steps 'c' and 'd' may run at the same time" in " ".join(full(view(*steps), 1, 200).split())
     assert "at the same time" not in full(view(*steps), 0, 200)
     assert "at the same time" not in full(view(*steps, status="running"), 1, 200)
+
+
+def test_a_plan_that_rolls_back_says_so_and_names_what_each_row_undoes() -> None:
+    undo = {"id": "pack.undo", "closes": "undo", "status": "ready", "awaiting": "approval"}
+    closing = {"phase": "rollback", "ends": "partial", "cancelled": False, "undo": {"running": 1}}
+    found = view({"id": "pack", "status": "completed"}, undo, status="running", closing=closing)
+    assert "  rolling back  " in heading(found, 80).plain
+    assert "pack.undo" in plain(found)[1]
+
+
+def test_what_awaits_a_person_is_counted_whole_beside_a_long_title() -> None:
+    asked = [{"stepId": name, "kind": "approval", "tool": "x", "version": 1, "digest": ""} for name in "ab"]
+    found = view({"id": "a"}, {"id": "b"}, title="A long title of a plan that goes on", pending=asked, status="running")
+    assert heading(found, 70).plain.endswith("  ? 2 to decide")
+    assert heading(found, 120).plain.endswith("  ? 2 awaiting approval")
+
+
+def test_a_step_that_never_starts_will_not_ask() -> None:
+    never = {"id": "a", "status": "blocked", "never": True, "requiresApproval": True}
+    assert plain(view(never))[0].endswith("permanently blocked")
