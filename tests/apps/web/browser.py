@@ -31,7 +31,7 @@ from typing import Literal
 
 import pytest_asyncio
 import uvicorn
-from playwright.async_api import Browser, Page, Request, ViewportSize, async_playwright
+from playwright.async_api import Browser, Error, Page, Request, ViewportSize, async_playwright
 from starlette.types import ASGIApp
 
 from plansurvive.runtime.server import HOST
@@ -133,7 +133,6 @@ async def problems(page: Page) -> list[str]:
     stick. To axe-core, a link that is partly under them is too small to be touched, and people scroll it out.
     """
     cdp = await page.context.new_cdp_session(page)  # past the page's content security policy, which stays as it is
-    await cdp.send("Runtime.evaluate", {"expression": _axe(), "returnByValue": False})
     stay = "scrollTo(0, 0); const all = Element.prototype, follow = all.scrollIntoView; all.scrollIntoView = () => {}"
     ask = f"axe.run(document, {json.dumps({'runOnly': _RULES, 'resultTypes': ['violations']})})"
     stay += "; const stuck = [...document.querySelectorAll('*')].filter(e => getComputedStyle(e).position === 'sticky')"
@@ -143,8 +142,12 @@ async def problems(page: Page) -> list[str]:
     go_on = f"finally(() => {{ all.scrollIntoView = follow; {again} }})"
     wanted = "r.violations.map(v => [v.impact, v.id, v.help, v.nodes.map(n => [n.target.join(' '), n.failureSummary])])"
     expression = f"(() => {{ {stay}; return {ask}.then(r => {wanted}).{go_on} }})()"
-    given = {"expression": expression, "awaitPromise": True, "returnByValue": True}
-    answer = await cdp.send("Runtime.evaluate", given)
+    given = {"expression": f"{_axe()};\n{expression}", "awaitPromise": True, "returnByValue": True}
+    try:
+        answer = await cdp.send("Runtime.evaluate", given)
+    except Error:  # the page has loaded itself anew meanwhile, as that of a draft does
+        await page.wait_for_load_state()
+        answer = await cdp.send("Runtime.evaluate", given)
     await cdp.detach()
     assert "exceptionDetails" not in answer, answer
     return [
@@ -192,6 +195,20 @@ async def small(page: Page) -> list[str]:
     )
 
 
+async def squeezed(page: Page) -> list[str]:
+    """Words that have so little room that they stand in a column of a few letters, three rows or more."""
+    return list(
+        await page.evaluate(
+            """() => [...document.querySelectorAll('main *')].filter(each => {
+                const text = each.textContent.trim();
+                if (!(each instanceof HTMLElement && each.checkVisibility()) || each.children.length) return false;
+                const box = each.getBoundingClientRect(), row = 1.3 * parseFloat(getComputedStyle(each).fontSize);
+                return text.length > 4 && box.width > 1 && box.width < 48 && box.height > 3 * row;
+            }).map(each => each.textContent.trim().slice(0, 100))"""
+        )
+    )
+
+
 async def everywhere(page: Page, name: str) -> list[str]:
     """What is wrong with a page for people at a phone and at a desk, in light and in dark, each with where it is so.
 
@@ -212,6 +229,7 @@ async def everywhere(page: Page, name: str) -> list[str]:
         where = f"{name} {size['width']}"
         found += [f"{where}: {each} pixels too wide" for each in (await overflow(page),) if each]
         found += [f"{where}: too small: {each}" for each in await small(page)]
+        found += [f"{where}: squeezed: {each}" for each in await squeezed(page)]
         found += [f"{where}: hidden from the keyboard: {each}" for each in await obscured(page)]
     return found
 

@@ -115,6 +115,8 @@ async def test_what_is_wrong_in_one_scheme_or_size_is_reported_with_where(chromi
         assert {each.partition(": ")[0] for each in found} == {"/night 390 dark", "/night 1280 dark"}
         assert all("color-contrast" in each for each in found)
         await page.evaluate("document.body.style.minWidth = '600px'")
+        await page.evaluate("document.querySelector('p').style.width = '30px'")
+        assert [each for each in await everywhere(page, "/night") if "squeezed: Hard to read in the dark" in each]
         wide = [each for each in await everywhere(page, "/night") if each.endswith(" pixels too wide")]
         assert [each.partition(": ")[0] for each in wide] == ["/night 390"]
 
