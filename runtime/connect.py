@@ -64,7 +64,7 @@ class Connection:
     ui: str | None = None
     """Base URL of the Temporal UI, if known."""
     is_new: bool = False
-    """Whether this process has just started it."""
+    """Whether it did not run before this process looked for it."""
 
     @property
     def is_on_this_machine(self) -> bool:
