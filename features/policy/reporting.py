@@ -159,8 +159,9 @@ def as_file(found: PolicyReport) -> str:
 
 def in_words(found: PolicyReport) -> Iterator[str]:
     """The report as lines of text."""
+    head = f"{found.calls:,} calls in {found.plans:,} plans since {found.since:%Y-%m-%d %H:%M} UTC"
     total = ", ".join(f"{count:,} {_WORDS[outcome]}" for outcome, count in found.outcomes.items())
-    yield f"{found.calls:,} calls in {found.plans:,} plans since {found.since:%Y-%m-%d %H:%M} UTC: {total or 'none'}"
+    yield f"{head}: {total}" if total else head
     if found.more:
         yield "There are more plans than are read here; ask for a shorter time."
     for each in found.rules:
