@@ -202,6 +202,7 @@ async def squeezed(page: Page) -> list[str]:
             """() => [...document.querySelectorAll('main *')].filter(each => {
                 const text = each.textContent.trim();
                 if (!(each instanceof HTMLElement && each.checkVisibility()) || each.children.length) return false;
+                if (each.closest('.hidden')) return false;
                 const box = each.getBoundingClientRect(), row = 1.3 * parseFloat(getComputedStyle(each).fontSize);
                 return text.length > 4 && box.width > 1 && box.width < 48 && box.height > 3 * row;
             }).map(each => each.textContent.trim().slice(0, 100))"""

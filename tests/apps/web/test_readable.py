@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.async_api import Browser, Page
+from playwright.async_api import Browser, Error, Page
 from starlette.routing import Route
 from temporalio.client import Client
 from temporalio.worker import Worker
@@ -93,7 +93,11 @@ def test_every_page_is_looked_at(tmp_path: Path) -> None:
 
 async def send(page: Page, origin: str, path: str, fields: dict[str, str]) -> None:
     """Send a form, as a page of the application would, with its token."""
-    await page.goto(f"{origin}/start")
+    try:
+        await page.goto(f"{origin}/start")
+    except Error:  # the page before went on by itself in the same moment
+        await page.wait_for_load_state()
+        await page.goto(f"{origin}/start")
     async with page.expect_navigation():
         await page.evaluate(
             """([path, fields]) => {
