@@ -7,7 +7,7 @@ from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Se
 
 from plansurvive.plans.definition.arguments import argument_problems
 from plansurvive.plans.definition.checks.outside import call_problems
-from plansurvive.plans.definition.checks.scope import Meaning, Scope
+from plansurvive.plans.definition.checks.scope import Meaning, Scope, item_instead
 from plansurvive.plans.definition.dependencies import field_of_place
 from plansurvive.plans.definition.language import PLAIN, Language, Word
 from plansurvive.plans.definition.near_names import Hints, named_elsewhere
@@ -28,6 +28,12 @@ _VARIABLE = re.compile(r"(?<![\\$])\$(?:([A-Za-z_][A-Za-z0-9_]*)|\{([A-Za-z_][A-
 """A variable in a shell command."""
 _AMID = re.compile(r"(?<![\\$\w])\$([A-Za-z_][A-Za-z0-9_]*)((?:\.[A-Za-z_]\w*)*)")
 """A reference amid a text, as shells and other systems have them."""
+_DOLLAR = re.compile(r"(?<![\\$\w])\$(\{\{\s*([A-Za-z_][A-Za-z0-9_-]*)[^{}\n]{0,200}\}\})(?!\})")
+"""A reference with a dollar sign before it, as GitHub Actions has it."""
+_IN_CODE = (
+    "a value cannot safely be inserted after a dollar sign in code: leave it out (`${{ }}` is the form of GitHub"
+    " Actions, and {{ }} that of plans), or pass the value in `env`"
+)
 _SETS = r"(?<!\w){0}\+?=|\b(?:for|read|export|local|declare)\b[^;|&\n]*(?<!\w){0}(?!\w)"
 """How a shell command sets a variable."""
 
@@ -144,7 +150,8 @@ def _code(call: CallOf, spec: ToolSpec, known: Container[str]) -> Iterator[Probl
         try:
             check_code(code, language)
         except BadReference as error:
-            yield call.problem("BAD_REFERENCE", field, error.message)
+            has_dollar = _DOLLAR.search(code) and (language == "python" or "a dollar sign" in error.message)
+            yield call.problem("BAD_REFERENCE", field, _IN_CODE if has_dollar else error.message)
             continue
         if not isinstance(code, str):
             continue
@@ -181,11 +188,24 @@ def _within(call: CallOf, spec: ToolSpec, known: Container[str]) -> Iterator[Pro
             message = f"'{match[0]}' amid a text is not a reference and stays as it is: write {instead} for the value"
             found = call.problem("NOT_A_REFERENCE", field_of_place("args", place), message)
             yield found.model_copy(update={"severity": "warning"})
+        for match in _DOLLAR.finditer(text):
+            if match[2] == INPUTS or match[2] in known:
+                message = (
+                    f"the dollar sign before '{match[1][:100]}' stays in the text: leave it out, unless it is meant"
+                    " (`${{ }}` is the form of GitHub Actions)"
+                )
+                found = call.problem("NOT_A_REFERENCE", field_of_place("args", place), message)
+                yield found.model_copy(update={"severity": "warning"})
 
 
-def _meant(reference: Reference, language: Language) -> str:
-    """What to write for a root that other programs have, or that is nearly a word of the language."""
+def _meant(reference: Reference, language: Language, item: str) -> str:
+    """What to write for a root that other programs have, or that is nearly a word of the language.
+
+    `item`: what the item of the loop here is called.
+    """
     root, path = reference.root, reference.path
+    if instead := item_instead(root, path, item):
+        return f"; the item of this loop is {{{{{item}}}}}{f': write {{{{{instead}}}}}' if instead != item else ''}"
     word = next((each.name for each in language.words if root.lower() in (each.name, f"{each.name}s")), "")
     path = path.strip()
     if root in ("steps", "needs") and path:
@@ -218,7 +238,8 @@ def _reference(
         return ""
     if meaning is Meaning.NOTHING:
         literal = f"${text}" if text.startswith("$") else "{{" + text + "}}"
-        meant = _meant(reference, language) or scope.hint(root, hints)
+        own = call.own if call.variables else ""  # the list of a loop has no item yet
+        meant = _meant(reference, language, scope.item(own)) or scope.hint(root, hints, own)
         meant = meant or hints.question(root, call.variables)
         end = " For" if meant.endswith("?") else "; for"
         return f"'{text}' is not a step of the plan{meant}{end} the literal text write {literal}"

@@ -98,7 +98,7 @@ def _unknown(root: str, step: Step, scope: Scope, variables: Collection[str], hi
         return ""
     if root in ("true", "false", "null"):
         return f"'{root}' names a step here; write `{root}` in backticks"
-    hint = "" if meaning is Meaning.ITSELF else scope.hint(root, hints)
+    hint = "" if meaning is Meaning.ITSELF else scope.hint(root, hints, step.id if variables else "")
     if not hint and meaning is Meaning.NOTHING:
         hint = f", or '{root}' in single quotes if it is a text"
     return f"'{root}' is neither an earlier step nor `{INPUTS}`; write STEP.field{hint}"

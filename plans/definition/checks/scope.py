@@ -37,6 +37,27 @@ _GIVEN_BY = {
 }
 
 
+_ITEMS = ("item", "each", "loop", "matrix", "it", "element", "entry", "row", "value", "current")
+"""What other programs call the item of a loop."""
+_PARTS = {"each": {"value": ""}, "loop": {"item": "", "index0": INDEX, "index": INDEX, "key": KEY}}
+"""Those that are an object there: what stands for each of their fields here; nothing stands for the item itself."""
+
+
+def item_instead(root: str, path: str, item: str) -> str:
+    """What to write for a name of other programs, where the loop calls its item `item`; empty if it is none of them."""
+    if not item or root not in _ITEMS:
+        return ""
+    field, _, rest = path.strip().partition(".")
+    if root == "each" and field == KEY:
+        return KEY
+    if root == "matrix":
+        field, path = "", rest
+    if field in _PARTS.get(root, {}):
+        item, path = _PARTS[root][field] or item, rest
+    path = path.strip()
+    return f"{item}{path if path.startswith('[') else f'.{path}'}" if path and not path.startswith("@") else item
+
+
 class Meaning(Enum):
     """What a name stands for."""
 
@@ -136,12 +157,24 @@ class Scope:
             scope = scope.around
         return found
 
-    def hint(self, name: str, hints: Hints) -> str:
-        """What a name without a meaning probably stands for, as the end of a sentence."""
+    def item(self, own: str) -> str:
+        """What the innermost loop around a step calls its item, a loop of its own included; empty outside of loops."""
+        scope: Scope | None = self
+        step = self.steps.get(own)
+        while scope is not None:
+            if step is not None and step.for_each is not None:
+                return step.for_each.as_
+            step, scope = scope.owner, scope.around
+        return ""
+
+    def hint(self, name: str, hints: Hints, own: str = "") -> str:
+        """What a name without a meaning probably stands for in the step `own`, as the end of a sentence."""
         place = self.plain.inside.get(name)
         if place is not None:
             block = place.partition(".")[0].removesuffix("[*]")
             return f"; it is inside the block '{block}': outside of it, write ${place}"
+        if item_instead(name, "", item := self.item(own)):
+            return f"; the item of this loop is called '{item}' (`forEach.as`)"
         if name in _GIVEN_BY:
             return f"; '{name}' has a value only {_GIVEN_BY[name]}"
         return hints.question(name, self.visible())

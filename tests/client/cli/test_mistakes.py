@@ -197,6 +197,40 @@ FILES: dict[str, Mistake] = {
         "check FILE", "'item' has a value only in a step with `forEach`",
         "steps: [{id: a, tool: read_file, args: {path: '{{item}}'}}]\n",
     ),
+    "the item of a loop that has a name of its own": Mistake(
+        "check FILE", "'{{item.name}}' is not a step of the plan; the item of this loop is {{f}}: write {{f.name}};",
+        "steps: [{id: a, forEach: {items: [x], as: f}, tool: read_file, args: {path: '{{item.name}}'}}]\n",
+    ),
+    "the item of a loop as Terraform has it": Mistake(
+        "check FILE", "'{{each.value}}' is not a step of the plan; the item of this loop is {{item}}; for the literal",
+        "steps: [{id: a, forEach: [x], steps: [{id: b, tool: read_file, args: {path: '{{each.value}}'}}]}]\n",
+        where="step 'a.b', args.path",
+    ),
+    "the item of a loop by another name in a condition": Mistake(
+        "check FILE",
+        "'item' is neither an earlier step nor `inputs`; write STEP.field; the item of this loop is called 'f' (`forEach.",
+        f"steps: [{{forEach: {{items: [x], as: f}}, when: item == 'x', {LOOK[1:]}]\n", where="when",
+    ),
+    "the item in the list of its own loop": Mistake(
+        "check FILE", "'item' has a value only in a step with `forEach`", f"steps: [{{forEach: item, {LOOK[1:]}]\n",
+        where="forEach.items",
+    ),
+    "the braces of GitHub Actions in a text": Mistake(
+        "check FILE", "the dollar sign before '{{ inputs.n }}' stays in the text: leave it out, unless it is meant",
+        "inputs: {n: {default: a}}\n"
+        "steps: [{id: a, tool: write_file, args: {path: a, content: 'Hello ${{ inputs.n }}'}}]\n", code=0,
+        where="step 'a', args.content",
+    ),
+    "the braces of GitHub Actions in a command": Mistake(
+        "check FILE", "after a dollar sign in code: leave it out (`${{ }}` is the form of GitHub Actions, and {{ }}",
+        "inputs: {n: {default: a}}\nsteps: [{id: a, tool: run_command, args: {command: 'echo ${{ inputs.n }}'}}]\n",
+        where="step 'a', args.command",
+    ),
+    "the braces of GitHub Actions in Python": Mistake(
+        "check FILE", "after a dollar sign in code: leave it out (`${{ }}` is the form of GitHub Actions, and {{ }}",
+        "inputs: {n: {default: a}}\nsteps: [{id: a, tool: run_python, args: {code: 'n = ${{ inputs.n }}'}}]\n",
+        where="step 'a', args.code",
+    ),
     "a step inside a block, from outside": Mistake(
         "check FILE", "it is inside the block 'b': outside of it, write $b.look",
         f"steps: [{{id: b, steps: [{LOOK}]}}, {{id: c, tool: read_file, args: {{path: $look}}}}]\n",
