@@ -20,7 +20,7 @@ from typing import Any, BinaryIO
 
 from plansurvive.client.feature import language
 from plansurvive.plans.definition.checks.races import races
-from plansurvive.plans.definition.checks.validation import errors, problems
+from plansurvive.plans.definition.checks.validation import errors, named_tool_problems, problems
 from plansurvive.plans.definition.near_names import MAX_NAMES, Hints
 from plansurvive.plans.definition.parsing import MAX_BYTES, MAX_FOUND, Unreadable, read_plan, sound_part
 from plansurvive.plans.errors import InvalidPlan, PlanError
@@ -116,7 +116,7 @@ def check(data: Any, tools: Mapping[str, ToolSpec]) -> tuple[Plan | None, list[P
             return None, plan
         sound = sound_part(data)
         return None, plan + (problems(sound, tools, language=language()) if sound else [])
-    found = problems(plan, tools, language=language())
+    found = [*problems(plan, tools, language=language()), *named_tool_problems(plan, tools, language())]
     return plan, found if errors(found) else found + races_among(plan.steps)
 
 

@@ -20,7 +20,13 @@ from plansurvive.activities.workspace.identity import identity_of
 from plansurvive.activities.workspace.paths import shown
 from plansurvive.plans.activity_io import CheckRequest, Facts
 from plansurvive.plans.definition.checks.outside import absolute_paths
-from plansurvive.plans.definition.checks.validation import bounded, calls_of, input_values, problems
+from plansurvive.plans.definition.checks.validation import (
+    bounded,
+    calls_of,
+    input_values,
+    named_tool_problems,
+    problems,
+)
 from plansurvive.plans.definition.scopes import outermost, walk
 from plansurvive.plans.directory import MOVED, DirectoryIdentity, moved_text
 from plansurvive.plans.execution.resume import base_id
@@ -63,6 +69,7 @@ class PlanChecker:
             else:
                 elsewhere.add(path)
         wrong = problems(plan, self.tools, elsewhere, language=self.features.language)
+        wrong += named_tool_problems(plan, self.tools, self.features.language, elsewhere)
         wrong += input_values(plan, request.inputs)[1]
         workspace, trouble = self._workspace(request, plan.workspace)
         wrong += [] if trouble else self.features.problems(plan, workspace)

@@ -19,6 +19,7 @@ LANGUAGE = Language(
             Asks("AGENT", "an agent chooses its own tool calls, and each that needs an approval asks"),
             starts_workflow=True,
             schema_args=(_SCHEMA,),
+            tool_args=("tools",),
             written_problems=partial(written_problems, _SCHEMA),
             problem=partial(argument_problem, _SCHEMA),
             unforeseen="it chooses its calls while it runs",

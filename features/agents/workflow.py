@@ -7,7 +7,7 @@ a plan, so that messages, approvals and views are those of plans. `model.tasks` 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from temporalio import workflow
@@ -24,12 +24,15 @@ from plansurvive.features.agents.model.run import AgentRun, outcome_of, short_ar
 from plansurvive.features.agents.model.tasks import Decision, TaskList, after_calls, meaning_of, meaning_of_simple
 from plansurvive.features.agents.questions import AgentReply, agent_answered
 from plansurvive.features.agents.start import AgentRequest, agent_of_workflow, read_agent_request
+from plansurvive.plans.definition.checks.calls import unknown_tool
 from plansurvive.plans.definition.checks.validation import errors
+from plansurvive.plans.definition.near_names import Hints
 from plansurvive.plans.errors import InvalidPlan, Unanswered
 from plansurvive.plans.execution.messages import BudgetAnswer, read
 from plansurvive.plans.execution.tool_history import last_output
 from plansurvive.plans.llm.prompt_parts import READ_RESULT
 from plansurvive.plans.log import LogKind
+from plansurvive.plans.model import Problem, ToolSpec
 from plansurvive.plans.run import PlanStatus
 from plansurvive.plans.usage import OVERRUN_CODE
 from plansurvive.plans.views import markdown
@@ -59,6 +62,13 @@ def read_on(agent: AgentRun, call: ToolUse) -> Outcome:
 
 EVENTS = 8_000
 """History events after which the workflow continues as new, between two LLM requests."""
+
+
+def unknown_tools(names: Sequence[str], tools: Mapping[str, ToolSpec]) -> list[Problem]:
+    """The problems of an order that names tools which are not there."""
+    hints = Hints()
+    texts = [unknown_tool(name[:200], tools, hints) for name in names]
+    return [Problem(code="UNKNOWN_TOOL", field="tools", message=text) for text in texts]
 
 
 class AgentWorkflow(MessageHandlers):
@@ -120,6 +130,11 @@ class AgentWorkflow(MessageHandlers):
             agent_run.conclude(agent, "failed", why_refused(errors(facts.problems)), workflow.now())
             raise invalid(facts.problems)
         unknown = [name for name in agent.order.tools or () if name not in facts.tools]
+        is_new = not agent.order.plan_id and not agent.run.resumes  # its plan's check has named those of a step
+        if unknown and is_new and workflow.patched("agent-tools-known"):
+            wrong = unknown_tools(unknown, facts.tools)
+            agent_run.conclude(agent, "failed", why_refused(wrong), workflow.now())
+            raise invalid(wrong)
         agent.run.facts = facts
         self._gather()
         self._judge()

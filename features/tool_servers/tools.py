@@ -56,7 +56,7 @@ async def list_again(settings: Settings, names: Collection[str]) -> None:
 
 
 def _tools(data: Any) -> Iterator[str]:
-    """Values of fields called `tool` that have a point in them."""
+    """Values of fields called `tool`, and in lists called `tools`, that have a point in them."""
     pending, left = [data], MAX_DATA
     while pending and left:
         part, left = pending.pop(), left - 1
@@ -64,6 +64,10 @@ def _tools(data: Any) -> Iterator[str]:
             name = part.get("tool")
             if isinstance(name, str) and "." in name:
                 yield name
+            named = part.get("tools")
+            yield from (
+                (each for each in named if isinstance(each, str) and "." in each) if isinstance(named, list) else ()
+            )
             pending += part.values()
         elif isinstance(part, list):
             pending += part

@@ -43,6 +43,8 @@ class DurableTool:
     """
     schema_args: tuple[str, ...] = ()
     """Arguments that say what its value is: the first one given is a JSON Schema, or the value may be anything."""
+    tool_args: tuple[str, ...] = ()
+    """Arguments that are lists of names of tools."""
     written_problems: Callable[[Args], list[tuple[str, str]]] = lambda _: []
     """What is wrong with arguments as their author wrote them, as (field, sentence).
 

@@ -24,6 +24,10 @@ ELSEWHERE = {
     "deadline": "timeout", "cmd": "command", "script": "code", "filename": "path", "file": "path",
     "bash": "run_command", "sh": "run_command", "shell": "run_command", "exec": "run_command", "cat": "read_file",
     "curl": "http_request", "http": "http_request", "fetch": "http_request", "rm": "delete_file",
+    "read": "read_file", "view": "read_file", "write": "write_file", "create": "write_file", "edit": "edit_file",
+    "multiedit": "edit_file", "str_replace": "edit_file", "grep": "find_files", "glob": "find_files",
+    "search": "find_files", "webfetch": "http_request", "python": "run_python", "mkdir": "create_directory",
+    "task": "agent", "todowrite": "agent",
     "ls": "list_directory", "wait": "sleep", "input": "ask", "question": "ask", "approval": "ask", "llm": "agent",
 }  # fmt: skip
 """Names that other programs have for fields of plans, arguments of tools, and tools."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Set
+from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Set
 
 from plansurvive.plans.definition.arguments import argument_problems
 from plansurvive.plans.definition.checks.outside import call_problems
@@ -41,17 +41,21 @@ PathCheck = Callable[[Reference, str], Iterable[Problem]]
 """Given a reference and its field, the problems of its path."""
 
 
+def unknown_tool(name: str, tools: Collection[str], hints: Hints) -> str:
+    """What is said of the name of a tool that is not there."""
+    why = ", and `plan mcp servers` says why a server has none" if "." in name else ""
+    plain = name.strip().lower()
+    near = named_elsewhere(plain, tools) or hints.near(plain, tools)
+    return f"Unknown tool: {name}" + (f"; did you mean '{near}'?" if near else f"; `plan tools` lists them{why}")
+
+
 def tool_problems(
     call: CallOf, tools: Mapping[str, ToolSpec], scope: Scope, hints: Hints, language: Language = PLAIN
 ) -> Iterator[Problem]:
     """An unknown tool, or arguments that it does not take."""
     spec = tools.get(call.tool)
     if spec is None:
-        why = ", and `plan mcp servers` says why a server has none" if "." in call.tool else ""
-        name = call.tool.strip().lower()
-        near = named_elsewhere(name, tools) or hints.near(name, tools)
-        hint = f"; did you mean '{near}'?" if near else f"; `plan tools` lists them{why}"
-        yield call.problem("UNKNOWN_TOOL", "tool", f"Unknown tool: {call.tool}{hint}")
+        yield call.problem("UNKNOWN_TOOL", "tool", unknown_tool(call.tool, tools, hints))
         return
     found = argument_problems(spec, call.args, _Known(call, scope), hints)
     for field, text in [*found, *([] if found else language.tool(call.tool).written_problems(call.args))]:
@@ -150,7 +154,7 @@ def _code(call: CallOf, spec: ToolSpec, known: Container[str]) -> Iterator[Probl
         try:
             check_code(code, language)
         except BadReference as error:
-            has_dollar = _DOLLAR.search(code) and (language == "python" or "a dollar sign" in error.message)
+            has_dollar = _DOLLAR.search(str(code)) and (language == "python" or "a dollar sign" in error.message)
             yield call.problem("BAD_REFERENCE", field, _IN_CODE if has_dollar else error.message)
             continue
         if not isinstance(code, str):

@@ -14,7 +14,7 @@ from itertools import pairwise
 from typing import Any
 
 from plansurvive.plans.definition.arguments import KINDS
-from plansurvive.plans.definition.checks.calls import reference_problems, tool_problems
+from plansurvive.plans.definition.checks.calls import reference_problems, tool_problems, unknown_tool
 from plansurvive.plans.definition.checks.constructs import construct_problems
 from plansurvive.plans.definition.checks.expressions import expression_problems, output_problems, unreadable
 from plansurvive.plans.definition.checks.meaning import MeaningCheck
@@ -27,7 +27,7 @@ from plansurvive.plans.definition.near_names import Hints
 from plansurvive.plans.definition.parsing import MAX_FOUND
 from plansurvive.plans.definition.scopes import VALUE, Body, CallOf, bodies, call_names, item_names, plan_bodies, walk
 from plansurvive.plans.errors import BadExpression
-from plansurvive.plans.expressions.references import Reference
+from plansurvive.plans.expressions.references import Reference, in_text
 from plansurvive.plans.files.owned import owned_problems
 from plansurvive.plans.model import Input, Plan, Problem, Step, ToolSpec
 
@@ -190,6 +190,24 @@ def calls_of(step: Step, before: str = "") -> Iterator[CallOf]:
         yield CallOf(path, step.id, step.tool, step.args, call_names(step))
     if step.undo is not None and step.undo.tool is not None:
         yield CallOf(path, step.id, step.undo.tool, step.undo.args, item_names(step) | {VALUE}, "undo.")
+
+
+def named_tool_problems(
+    plan: Plan, tools: Collection[str], language: Language, elsewhere: Container[str] = ()
+) -> Iterator[Problem]:
+    """Names of tools in arguments that are no tools: an agent would work without them.
+
+    Not among `problems`: those are also asked of the tools that a run knows, which are the ones that its steps call.
+    """
+    named, hints = {each.name: each.tool_args for each in language.tools if each.tool_args}, Hints()
+    for path, step in walk(plan):
+        if step.tool in named and path not in elsewhere:
+            for argument in named[step.tool]:
+                given = step.args.get(argument)
+                for name in given if isinstance(given, list) else ():
+                    if isinstance(name, str) and name not in tools and not in_text(name):
+                        text = unknown_tool(name[:200], tools, hints)
+                        yield Problem(code="UNKNOWN_TOOL", step_id=path, field=f"args.{argument}", message=text)
 
 
 def _is_plain(step: Step) -> bool:

@@ -208,7 +208,7 @@ FILES: dict[str, Mistake] = {
     ),
     "the item of a loop by another name in a condition": Mistake(
         "check FILE",
-        "'item' is neither an earlier step nor `inputs`; write STEP.field; the item of this loop is called 'f' (`forEach.",
+        "'item' is neither an earlier step nor `inputs`; write STEP.field; the item of this loop is called 'f' (",
         f"steps: [{{forEach: {{items: [x], as: f}}, when: item == 'x', {LOOK[1:]}]\n", where="when",
     ),
     "the item in the list of its own loop": Mistake(
@@ -314,6 +314,11 @@ FILES: dict[str, Mistake] = {
     "a shell as a tool": Mistake(
         "check FILE", "Unknown tool: bash; did you mean 'run_command'?",
         "steps: [{id: a, tool: bash, args: {command: ls}}]\n", where="line 1, step 'a', tool",
+    ),
+    "the tools of another program for an agent": Mistake(
+        "check FILE", "Unknown tool: Bash; did you mean 'run_command'?",
+        "steps: [{id: a, tool: agent, args: {objective: Fix it., tools: [Bash, read_file]}}]\n",
+        where="line 1, step 'a', args.tools",
     ),
     "a step that depends on itself": Mistake(
         "check FILE", "Plan contains circular dependencies: the step depends on itself; remove that",
