@@ -18,13 +18,16 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, BinaryIO
 
+from plansurvive.client.errors import PlanRefused
 from plansurvive.client.feature import language
 from plansurvive.plans.definition.checks.races import races
 from plansurvive.plans.definition.checks.validation import errors, named_tool_problems, problems
+from plansurvive.plans.definition.locations import step_and_field
 from plansurvive.plans.definition.near_names import MAX_NAMES, Hints
 from plansurvive.plans.definition.parsing import MAX_BYTES, MAX_FOUND, Unreadable, read_plan, sound_part
 from plansurvive.plans.errors import InvalidPlan, PlanError
 from plansurvive.plans.model import Plan, Problem, Step, ToolSpec
+from plansurvive.runtime.plan_files.lines import lines_of
 from plansurvive.runtime.plan_files.text import data_of, text_of
 
 STDIN = "-"
@@ -67,10 +70,13 @@ class PlanFile:
         return Path.cwd() if self.name == "<stdin>" else Path(self.name).resolve().parent
 
     def line(self, problem: Problem) -> int | None:
-        """Line number of the `id` of the step that a problem is about; None if it cannot be located.
+        """Line number of the `id` of the step that a problem is about, or of a field of the plan; None if it has none.
 
         That of a step inside others is the first after those of the steps around it.
         """
+        if problem.step_id is None or (problem.code == "PLAN_DUPLICATE_ID" and problem.severity == "error"):
+            found = self._lines.get((problem.step_id, "" if problem.step_id else problem.field or ""), [])
+            return found[-1] if found else None
         at, number = -1, None
         for name in problem.step_id.split(".") if problem.step_id else ():
             places = self._places.get(name, [])
@@ -78,8 +84,17 @@ class PlanFile:
             if later < len(places):
                 at, number = places[later]
             else:
-                return None
+                return next(iter(self._lines.get((problem.step_id, ""), [])), None)
         return number
+
+    @cached_property
+    def _lines(self) -> dict[tuple[str | None, str], list[int]]:
+        """By path of a step, None for the plan, and field: the lines; found in the parsed text, which takes longer."""
+        found: dict[tuple[str | None, str], list[int]] = {}
+        for place, number in lines_of(self.text).items():
+            path, rest = step_and_field(self.data, place)
+            found.setdefault((path, ".".join(map(str, rest))), []).append(number)
+        return {place: sorted(numbers) for place, numbers in found.items()}
 
     @cached_property
     def _places(self) -> dict[str, list[tuple[int, int]]]:
@@ -98,11 +113,40 @@ def load(path: str) -> PlanFile:
     name = "<stdin>" if path == STDIN else path
     content = _content(path)
     try:
-        text = text_of(content)
+        text = text_of(content, name)
         data = data_of(name, text)
     except Unreadable as error:
-        raise InvalidPlan([error.problem]) from None
+        raise _refused(name, error.problem) from None
+    if not isinstance(data, Mapping) and (text := _of_others(name)):
+        raise _refused(name, Problem(code="PLAN_NOT_YAML", message=text))
     return PlanFile(name, text, data)
+
+
+_PROGRAM = "; {} runs code as a step"
+_OTHERS = {
+    ".py": ("a Python program", _PROGRAM.format("run_python")),
+    ".sh": ("a shell script", _PROGRAM.format("run_command")),
+    **dict.fromkeys((".js", ".mjs", ".ts"), ("a JavaScript program", _PROGRAM.format("run_command"))),
+    ".go": ("a Go program", _PROGRAM.format("run_command")),
+    ".toml": ("a TOML file", ""),
+    ".md": ("a Markdown text", ""),
+}
+"""By the ending of a file's name, what it is instead of a plan, and what to do with it."""
+
+
+def _of_others(name: str) -> str:
+    """What a file is that is no plan, by its name; empty if that says nothing."""
+    what, more = _OTHERS.get(Path(name).suffix.lower(), ("", ""))
+    made = f"a plan is YAML or JSON with steps, and `plan init` makes a first one{more}"
+    return f"{Path(name).name} is {what}; {made}" if what else ""
+
+
+def _refused(name: str, problem: Problem) -> InvalidPlan:
+    """What is raised of a file that holds no plan."""
+    is_syntax = problem.code in ("PLAN_NOT_YAML", "PLAN_NOT_JSON") and "Markdown" not in problem.message
+    if is_syntax and (other := _of_others(name)):
+        problem = problem.model_copy(update={"message": other})
+    return PlanRefused([problem], PlanFile(name, "", None))
 
 
 def check(data: Any, tools: Mapping[str, ToolSpec]) -> tuple[Plan | None, list[Problem]]:

@@ -6,11 +6,10 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import typer
-import yaml
 from rich.text import Text
 
 from plansurvive.apps.importers.common.plan_text import data_of, row, text_of
-from plansurvive.apps.importers.common.report import Imported, Location, Report
+from plansurvive.apps.importers.common.report import Imported, Report
 from plansurvive.apps.importers.github_actions import workflow as github
 from plansurvive.apps.importers.serverless import workflow as serverless
 from plansurvive.client.cli.terminal import environment, output
@@ -19,6 +18,7 @@ from plansurvive.client.local_tools import known_tools
 from plansurvive.client.plan_file import PlanFile, check, load
 from plansurvive.plans.errors import PlanError
 from plansurvive.plans.model import Problem
+from plansurvive.runtime.plan_files.lines import lines_of
 
 LOSSES = 1
 """Exit code of --strict if something was not carried over."""
@@ -74,8 +74,6 @@ def _show(report: Report, problems: list[Problem], text: str, source: str, out: 
 
 
 Kind = Literal["github", "serverless"]
-MAX_LINES = 50_000
-"""Most places of a document whose lines are known."""
 
 
 class ImportRefused(PlanError):
@@ -107,25 +105,3 @@ def kind_of(data: Any) -> Kind | None:
     if isinstance(data.get("jobs"), dict):
         return "github"
     return "serverless" if isinstance(data.get("do"), list) and "document" in data else None
-
-
-def lines_of(text: str) -> dict[Location, int]:
-    """The line of every key and element of a document; empty where its text is no YAML."""
-    found: dict[Location, int] = {}
-    try:
-        root = yaml.compose(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
-    except (yaml.YAMLError, RecursionError, ValueError):
-        return found
-    waiting: list[tuple[Location, Any]] = [((), root)]
-    while waiting and (left := MAX_LINES - len(found)) > 0:
-        place, node = waiting.pop()
-        if isinstance(node, yaml.MappingNode):
-            for key, value in node.value[:left]:
-                inner = (*place, str(key.value)) if isinstance(key, yaml.ScalarNode) else place
-                found[inner] = key.start_mark.line + 1
-                waiting.append((inner, value))
-        elif isinstance(node, yaml.SequenceNode):
-            for number, value in enumerate(node.value[:left]):
-                found[*place, number] = value.start_mark.line + 1
-                waiting.append(((*place, number), value))
-    return found

@@ -128,7 +128,7 @@ def history(
         export.mkdir(parents=True, exist_ok=True)
         exported = History(max_entries=kept.max_entries, entries=entries)
         write_whole(export / "agent-history.json", history_text(exported).encode())
-        output.say(f"Wrote {len(entries)} runs to {export / 'agent-history.json'}")
+        output.say(f"Wrote {len(entries)} run{'s' * (len(entries) != 1)} to {export / 'agent-history.json'}")
     elif as_json:
         rows = [entry.model_dump(mode="json", exclude_none=True) for entry in entries]
         output.show_json([{to_camel(name): value for name, value in row.items()} for row in rows])

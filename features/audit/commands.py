@@ -105,7 +105,9 @@ def _is_of_worker(entry: Act) -> bool:
 
 def _closing(found: AuditReport) -> list[str]:
     source = "the server's history" if found.source == "history" else "the record kept in the state directory"
-    rows = [f"{len(found.entries)} entries from {source}; head {found.head}"]
+    rows = [
+        f"{len(found.entries)} {'entry' if len(found.entries) == 1 else 'entries'} from {source}; head {found.head}"
+    ]
     if found.received:
         later = "are not part of the record" if found.ended else "become part of the record later"
         rows.append(f"Lines without a number are what the workflow says when it is asked; they {later}.")

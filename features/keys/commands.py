@@ -74,7 +74,8 @@ def check(as_json: AsJson = False) -> None:
     if as_json:
         output.show_json({"keys": len(ring.keys), "encrypts": current.id, "ring": same, "plain": plain})
     else:
-        output.show(f"ring {same}: {len(ring.keys)} keys, {current.id} encrypts now; plain payloads: {plain}")
+        count = len(ring.keys)
+        output.show(f"ring {same}: {count} key{'s' * (count != 1)}, {current.id} encrypts now; plain payloads: {plain}")
 
 
 @app.command("read")

@@ -67,7 +67,8 @@ def check(as_json: AsJson = False) -> None:
         for each in warnings:
             output.show(f"warning: {line(str(each))}")
         if found.policy:
-            output.show(f"{path}: {len(found.policy.rules)} rules, hash {found.policy.hash[:12]}")
+            count = len(found.policy.rules)
+            output.show(f"{path}: {count} rule{'s' * (count != 1)}, hash {found.policy.hash[:12]}")
     if found.policy is None:
         raise typer.Exit(INVALID)
 

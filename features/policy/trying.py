@@ -40,7 +40,7 @@ class Trial:
         """What the policy says of it in the directory `root`. Raises PlanError BAD_USAGE."""
         spec = tools.get(self.tool)
         if spec is None:
-            text = f"there is no tool '{self.tool}'{Hints().question(self.tool, tools)}; `plan tools` lists them"
+            text = f"there is no tool '{self.tool}'{Hints().question(self.tool, tools) or '; `plan tools` lists them'}"
             raise PlanError(text, "BAD_USAGE")
         asker = Asker(starter=self.starter, is_proven=bool(self.starter), origin="person")
         args = _object(self.args)

@@ -10,7 +10,7 @@ import typer
 from plansurvive.client.cli.terminal import environment, output
 from plansurvive.client.cli.terminal.options import AsJson, group
 from plansurvive.client.local_tools import known_tools
-from plansurvive.features.secrets.secrets_file import Entry, file_of, read_entries, unknown_tools
+from plansurvive.features.secrets.secrets_file import Entry, file_of, none_in, read_entries, unknown_tools
 from plansurvive.features.secrets.store import SecretStore
 from plansurvive.plans.text.safe_text import line
 
@@ -46,7 +46,7 @@ def _show(entries: Mapping[str, Entry], checked: Mapping[str, str], as_json: boo
         output.show_json([_row(name, entry, checked) for name, entry in entries.items()])
         return
     if not entries:
-        output.show("no secrets; docs/secrets.md says how to name some in secrets.toml")
+        output.show(line(none_in(file_of(environment.settings()))))
     for name, entry in entries.items():
         hosts = f", to {line(', '.join(entry.hosts))}" if entry.hosts else ""
         models = ", models may name it" if entry.models else ""

@@ -101,6 +101,9 @@ def _of_text(
 _DURABLE = "its arguments are kept with the plan, and people or models read them. Name the secret where it is used"
 
 
+_WRITE = "write [secrets.{}] with `from`, `tools` and `hosts` in secrets.toml (`plan secrets list` says where it is)"
+
+
 def _refusal(spec: ToolSpec, name: str, tools: Mapping[str, ToolSpec], hints: Hints) -> tuple[str, str]:
     """Code and message of why the tool may not have the secret; empty if it may."""
     if name in allowed_to(spec):
@@ -108,7 +111,7 @@ def _refusal(spec: ToolSpec, name: str, tools: Mapping[str, ToolSpec], hints: Hi
     known = {each for tool in tools.values() for each in allowed_to(tool)}
     if name in known:
         return REFUSED, f"{spec.name} may not use the secret {name}; secrets.toml says which tools may"
-    hint = hints.question(name, sorted(known)) or "; `plan secrets list` lists them"
+    hint = hints.question(name, sorted(known)) or f"; {_WRITE.format(name)}"
     return UNKNOWN, f"there is no secret {name} that {spec.name} may use{hint}"
 
 

@@ -48,6 +48,13 @@ _KEPT = {
 }
 """Tools that cannot have secrets, and why."""
 
+
+def none_in(path: Path) -> str:
+    """The sentence about a file without secrets."""
+    what = "has no secrets" if path.exists() else "does not exist"
+    return f"no secrets: {path} {what}; write [secrets.NAME] with `from`, `tools` and `hosts` there, for each secret"
+
+
 Name = Annotated[str, StringConstraints(pattern=f"^{NAME}$")]
 
 

@@ -19,9 +19,14 @@ MAX_CHARACTERS = 128
 ALLOWANCE = 1_000_000
 """Pairs of characters compared in one check: 50 mistakes among 200 names of 10 letters, in at most a quarter second."""
 ELSEWHERE = {
-    "needs": "dependsOn", "requires": "dependsOn", "after": "dependsOn", "if": "when", "uses": "tool", "with": "args",
-    "params": "args", "retries": "retry",
-    "deadline": "timeout", "cmd": "command", "script": "code", "filename": "path", "file": "path",
+    "needs": "dependsOn", "requires": "dependsOn", "after": "dependsOn", "dependencies": "dependsOn",
+    "deps": "dependsOn", "upstream": "dependsOn", "if": "when", "condition": "when", "uses": "tool", "action": "tool",
+    "operator": "tool", "with": "args", "params": "args inputs", "parameters": "args inputs", "arguments": "args",
+    "vars": "inputs", "variables": "inputs", "retries": "retry", "retryPolicy": "retry", "tasks": "steps",
+    "dagId": "id", "taskId": "id", "workflowId": "id", "defaultArgs": "defaults", "maxActiveTasks": "maxParallel",
+    "in": "items", "list": "items", "over": "items", "var": "as", "variable": "as", "times": "limit",
+    "every": "delay", "interval": "delay", "maxAttempts": "attempts", "maximumAttempts": "attempts",
+    "approvers": "by", "deadline": "timeout", "cmd": "command", "script": "code", "filename": "path", "file": "path",
     "bash": "run_command", "sh": "run_command", "shell": "run_command", "exec": "run_command", "cat": "read_file",
     "curl": "http_request", "http": "http_request", "fetch": "http_request", "rm": "delete_file",
     "read": "read_file", "view": "read_file", "write": "write_file", "create": "write_file", "edit": "edit_file",
@@ -30,29 +35,49 @@ ELSEWHERE = {
     "task": "agent", "todowrite": "agent",
     "ls": "list_directory", "wait": "sleep", "input": "ask", "question": "ask", "approval": "ask", "llm": "agent",
 }  # fmt: skip
-"""Names that other programs have for fields of plans, arguments of tools, and tools."""
+"""Names that other programs have for fields of plans, arguments of tools, and tools; those of several, the first that
+is known counts. Whether parts of a name are joined by `-`, `_` or a capital is the same."""
+_GITHUB = "this looks like a GitHub Actions workflow, of which `plan import FILE` makes a plan"
+_NO_STEPS = "a plan has a list of `steps`: `plan init` makes a first one"
 _COMMAND = "a command is `tool: run_command` with `args: {command: ...}`"
+_PYTHON = "Python code is `tool: run_python` with `args: {code: ...}`"
+_DIRECTORY = "the directory of a command is in its step: `args: {command: ..., cwd: DIR}`"
+_SECONDS = "a time is in seconds: five minutes are `timeout: 300`"
+_LOOP = "a loop is `forEach: {items: LIST}`"
+_PLACE = "a step runs on a worker that is there already; `queue` names the task queue of another one"
+_NOT_STARTED = "nothing in a plan starts it; `plan schedule create` runs it at set times"
 _CONTINUES = (
     "a failed step stops what depends on it alone, unless it is `critical`; `catch` continues with other steps, and "
     "run_command takes `allowFailure: true`"
 )
 ANSWERS = {
-    "jobs": "this looks like a GitHub Actions workflow, of which `plan import FILE` makes a plan",
-    "on": "nothing in a plan starts it; `plan schedule create` runs it at set times",
+    "jobs": _GITHUB, "on": _NOT_STARTED, "trigger": _NOT_STARTED, "triggers": _NOT_STARTED,
+    "scheduleInterval": _NOT_STARTED, "timetable": _NOT_STARTED, "startDate": _NOT_STARTED, "catchup": _NOT_STARTED,
     "schedule": "`plan schedule create NAME FILE --cron ...` runs a plan at set times",
     "cron": "`plan schedule create NAME FILE --cron ...` runs a plan at set times",
     "run": _COMMAND, "shell": _COMMAND, "command": _COMMAND, "cmd": _COMMAND, "script": _COMMAND,
+    "bashCommand": _COMMAND, "pythonCallable": _PYTHON, "workingDirectory": _DIRECTORY, "workingDir": _DIRECTORY,
+    "workdir": _DIRECTORY, "timeoutMinutes": _SECONDS, "timeoutSeconds": _SECONDS, "executionTimeout": _SECONDS,
+    "startToCloseTimeout": _SECONDS, "runsOn": _PLACE, "runner": _PLACE, "image": _PLACE, "container": _PLACE,
     "as": "the name of an item is part of the loop: `forEach: {items: LIST, as: NAME}`",
     "env": "the environment of a command is in its step: `args: {command: ..., env: {NAME: VALUE}}`",
     "name": "a plan has a `title`, a step an `id` and a `description`",
-    "continueOnError": _CONTINUES, "continue_on_error": _CONTINUES, "allowFailure": _CONTINUES,
-    "allow_failure": _CONTINUES, "ignoreErrors": _CONTINUES, "trigger_rule": _CONTINUES,
+    "continueOnError": _CONTINUES, "allowFailure": _CONTINUES, "ignoreErrors": _CONTINUES, "triggerRule": _CONTINUES,
     "parallel": "steps run side by side unless one depends on another; `maxParallel` limits how many",
-    "loop": "a loop is `forEach: {items: LIST}`", "foreach": "a loop is `forEach: {items: LIST}`",
+    "loop": _LOOP, "foreach": _LOOP, "strategy": _LOOP, "matrix": _LOOP, "withItems": _LOOP,
     "<<": "merges of YAML are not read: write the fields in each step; `defaults` of the plan has those that all share",
     "secrets": "a secret is named where it is used: `{{secret.NAME}}`",
 }  # fmt: skip
-"""Fields of other programs that no field of plans and steps stands for, and what to write instead."""
+"""Fields of other programs that no field of plans and steps stands for, and what to write instead; the parts of a name
+may be joined in any way, as in ELSEWHERE."""
+FORMATS = {
+    "jobs": _GITHUB,
+    "do": "this looks like a Serverless Workflow, of which `plan import FILE` makes a plan",
+    "stages": f"this looks like a pipeline of another program; {_NO_STEPS}",
+    "services": f"this looks like a Compose file; {_NO_STEPS}",
+    "apiVersion": f"this looks like a file of Kubernetes; {_NO_STEPS}",
+}
+"""By a field that a file without steps has, what it is: the answer to the whole file."""
 ARGUMENTS = frozenset({
     "path", "content", "text", "code", "url", "method", "headers", "body", "pattern", "cwd", "allowFailure", "choices",
     "objective", "prompt", "event", "match", "oldText", "newText", "steps", "inputs", "file", "template", "agent",
@@ -64,8 +89,21 @@ MIN_COST = 10_000
 
 def named_elsewhere(name: str, known: Collection[str]) -> str:
     """The known field or argument that another program calls by this name; empty if there is none."""
-    meant = ELSEWHERE.get(name, "")
-    return meant if meant in known else ""
+    meant = ELSEWHERE.get(name) or _FOLDED.get(_folded(name), "")
+    return next((each for each in meant.split() if each in known), "")
+
+
+def answer(name: str) -> str:
+    """What is said of a field of other programs; empty if nothing is."""
+    return ANSWERS.get(name) or _FOLDED_ANSWERS.get(_folded(name), "")
+
+
+def _folded(name: str) -> str:
+    return name.replace("-", "").replace("_", "").lower()
+
+
+_FOLDED = {_folded(name): meant for name, meant in ELSEWHERE.items()}
+_FOLDED_ANSWERS = {_folded(name): text for name, text in ANSWERS.items() if _folded(name)}
 
 
 def unknown_step(name: str, known: Collection[str]) -> Refused:

@@ -19,7 +19,7 @@ from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
 from plansurvive.plans.definition.locations import MAX_FIELD, field_of, real_part, step_and_field, without
-from plansurvive.plans.definition.near_names import ANSWERS, ARGUMENTS, Hints, named_elsewhere
+from plansurvive.plans.definition.near_names import ARGUMENTS, FORMATS, Hints, answer, named_elsewhere
 from plansurvive.plans.definition.plain_words import in_plain_words, json_problem
 from plansurvive.plans.definition.scopes import walk
 from plansurvive.plans.expressions.references import strings
@@ -28,11 +28,16 @@ from plansurvive.plans.model.step import NO_TOOL
 from plansurvive.plans.text.spans import SECONDS_OF
 
 MAX_BYTES = 8 * 1024 * 1024
+TOO_LARGE = (
+    f"a plan file may have {MAX_BYTES // 1024**2} MB, and this one has more; split the plan, or put its data into files"
+    " that its steps read"
+)
 MAX_DEPTH = 64
 MAX_ARGS_BYTES = 64 * 1024
 MAX_FOUND = 2_000
 """Maximum number of problems of a plan's form, or of its steps, that are shown: people read no more, and making them
 takes time."""
+_MEANS = re.compile(r"; did you mean [`'](\w+)")
 _FENCE = re.compile(r"\s*```[a-zA-Z]*\n(.*)\n```\s*", re.DOTALL)
 
 
@@ -64,6 +69,8 @@ def parse_json(text: str | bytes) -> Any:
 
 def not_utf8(error: UnicodeDecodeError) -> str:
     """What is wrong with a file that is not text as plans are written."""
+    if error.object[:2] in (b"\xff\xfe", b"\xfe\xff"):
+        return "the file is UTF-16; save it as UTF-8"
     return f"byte {error.start:,} is not UTF-8; is this a plan file? Save it as text in UTF-8"
 
 
@@ -121,11 +128,23 @@ def read_plan(data: Any) -> Plan | list[Problem]:
 def _problems(data: Any, error: ValidationError) -> list[Problem]:
     hints, details = Hints(), error.errors(include_url=False)
     details = [each for each in details if each["loc"][-2:] != ("tolerate", "constrained-str")]  # said of the number
-    found = [_problem(data, detail, hints) for detail in details[:MAX_FOUND]]
+    found = _once([(detail, _problem(data, detail, hints)) for detail in details[:MAX_FOUND]])
     if len(details) > MAX_FOUND:
         text = f"{len(details) - MAX_FOUND} more problems are not shown; fix these first"
         found.append(Problem(code="MORE_PROBLEMS", message=text))
     return found
+
+
+def _once(found: list[tuple[ErrorDetails, Problem]]) -> list[Problem]:
+    """The problems, without those of fields that are missing where another problem says that its field means them."""
+    meant = {
+        (detail["loc"][:-1], each[1])
+        for detail, problem in found
+        if detail["type"] == "extra_forbidden" and (each := _MEANS.search(problem.message))
+    }
+    missing = (({(detail["loc"][:-1], str(detail["loc"][-1]))} if detail["type"] == "missing" else set())
+               for detail, _ in found)  # fmt: skip
+    return [problem for (_, problem), place in zip(found, missing, strict=True) if not place & meant]
 
 
 def sound_part(data: Any) -> Plan | None:
@@ -157,7 +176,7 @@ def sound_part(data: Any) -> Plan | None:
 
 def _decode(text: str | bytes) -> str:
     if len(text) > MAX_BYTES:
-        raise Unreadable("PLAN_TOO_LARGE", f"a plan may have {MAX_BYTES} bytes, this one has {len(text)}")
+        raise Unreadable("PLAN_TOO_LARGE", TOO_LARGE)
     if isinstance(text, str):
         return text.removeprefix("\ufeff")
     try:
@@ -192,6 +211,9 @@ def _shape(data: Any) -> list[Problem]:
         text = f"a plan is an object with steps, this is {kind}; `plan init` makes a first one"
         return [Problem(code="PLAN_SCHEMA", message=text)]
     steps = data.get("steps")
+    if "steps" not in data and (other := next((name for name in FORMATS if name in data), "")):
+        text = f"there is no field '{other}'; {FORMATS[other]}"
+        return [Problem(code="PLAN_SCHEMA", field=other, message=text)]
     if isinstance(steps, list) and not steps:
         return [Problem(code="PLAN_SCHEMA", field="steps", message="the plan is empty; add at least one step")]
     if isinstance(steps, list) and len(steps) > MAX_STEPS:
@@ -337,8 +359,8 @@ def _unknown_field(detail: ErrorDetails, name: str, in_step: bool, hints: Hints)
         return f"'{name}' is set by the run, not by the plan; remove it"
     if model is Plan and name in _OF_STEPS:
         return f"'{name}' is a field of steps, and not of the plan: indent it like the other fields of its step"
-    if model in (Plan, Step) and name in ANSWERS:
-        return f"there is no field '{name}'; {ANSWERS[name]}"
+    if model in (Plan, Step) and (instead := answer(name)):
+        return f"there is no field '{name}'; {instead}"
     owner = next((each for each in known if name in _INNER.get(each, ())), "") if model in (Plan, Step) else ""
     if owner:
         inside = f"{{..., {name}: ...}}"

@@ -164,6 +164,9 @@ _CALLED = {
 """How functions are called that take more than the value."""
 _SLIPS = (
     (re.compile(r"^\s*-?\d+\s*(\.\.|-|to)\s*-?\d+\s*$"), "a range is written out: [`1`, `2`, `3`]"),
+    (re.compile(r"^\s*\$?\{\{\s*([^{}]+?)\s*\}\}\s*$"), r"an expression has no braces: write \1"),
+    (re.compile(r"^\s*\$(?!\{)([^$]{1,80}?)\s*$"), r"an expression has no dollar sign: write \1"),
+    (re.compile(r"(?<![\w'\"])\$\{?\w"), "an expression has no dollar sign: write STEP.field"),
     (re.compile(r"\{\{"), "an expression has no braces: write STEP.field"),
     (
         re.compile(r"[=<>]\s*-?\d|(?<![\w.`'\"\[:-])-?\d[\d.]*\s*[=<>!]"),
@@ -186,7 +189,7 @@ def _syntax(error: Exception, expression: str) -> str:
         said = f"unexpected {str(error.token_value)!r} at column {error.lex_position + 1}"
     elif isinstance(error, LexerError):
         said = f"unexpected {str(error.lexer_value)!r} at column {error.lexer_position + 1}"
-    meant = next((meant for slip, meant in _SLIPS if slip.search(expression)), "")
+    meant = next((found.expand(meant) for slip, meant in _SLIPS if (found := slip.search(expression))), "")
     return f"{meant} ({said})" if meant else said
 
 

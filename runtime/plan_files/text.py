@@ -6,21 +6,25 @@ Syntax only: `plans.definition.parsing.read_plan` makes a Plan of the data. Rais
 
 from __future__ import annotations
 
+import re
 from pathlib import PurePath
 from typing import Any
 
-from plansurvive.plans.definition.parsing import MAX_BYTES, Unreadable, not_utf8, parse_json
+from plansurvive.plans.definition.parsing import MAX_BYTES, TOO_LARGE, Unreadable, not_utf8, parse_json
 from plansurvive.runtime.plan_files.yaml_reader import parse_yaml
 
+_JSON = re.compile(r"\s*(?:```[a-zA-Z]*\s*)?[{\[]")
+"""How JSON begins, also as models write it, between lines with ```."""
 
-def text_of(content: bytes) -> str:
-    """The text of a plan file. Raises Unreadable if it has more than MAX_BYTES, or is not UTF-8."""
+
+def text_of(content: bytes, name: str = "") -> str:
+    """The text of a plan file of this name. Raises Unreadable if it has more than MAX_BYTES, or is not UTF-8."""
     if len(content) > MAX_BYTES:
-        raise Unreadable("PLAN_TOO_LARGE", f"the plan file is larger than {MAX_BYTES} bytes; split the plan")
+        raise Unreadable("PLAN_TOO_LARGE", TOO_LARGE)
     try:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        raise Unreadable("PLAN_NOT_JSON", not_utf8(error)) from None
+        raise Unreadable("PLAN_NOT_YAML" if is_yaml(name, "") else "PLAN_NOT_JSON", not_utf8(error)) from None
 
 
 def data_of(name: str, text: str) -> Any:
@@ -33,4 +37,4 @@ def is_yaml(name: str, text: str) -> bool:
     ending = PurePath(name).suffix.lower()
     if ending in (".yaml", ".yml"):
         return True
-    return ending != ".json" and bool(text.strip()) and not text.lstrip().startswith(("{", "[", "```"))
+    return ending != ".json" and bool(text.strip()) and not _JSON.match(text)

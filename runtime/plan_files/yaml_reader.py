@@ -66,7 +66,7 @@ def parse_yaml(text: str) -> Any:
         ) from error
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
-        raise _unreadable(_in_plain_words(error, text[mark.index : mark.index + 1] if mark else ""), mark) from error
+        raise _unreadable(_in_plain_words(error, text[mark.index : mark.index + 3] if mark else ""), mark) from error
     except (ValueError, RecursionError) as error:
         if isinstance(error, Unreadable):
             raise
@@ -96,8 +96,11 @@ _PLAIN = (
 """What the parser says, and the same in plain words with what to do."""
 
 
-def _in_plain_words(error: yaml.MarkedYAMLError, character: str) -> str:
-    """What is wrong where the parser stopped, at this character."""
+def _in_plain_words(error: yaml.MarkedYAMLError, there: str) -> str:
+    """What is wrong where the parser stopped, before this text."""
+    character = there[:1]
+    if there == "```":
+        return "this is Markdown: keep what is between the lines with ```, without these lines"
     said = " ".join(part for part in (error.context, error.problem) if part)
     if character == "\t":
         return _PLAIN[0][1]

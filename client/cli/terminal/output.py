@@ -7,10 +7,12 @@ An error is one block that starts with a stable code; with `--json` it is an obj
 from __future__ import annotations
 
 import json
+import shlex
 import shutil
 import sys
 from collections.abc import Sequence
 from itertools import zip_longest
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rich.cells import cell_len
@@ -197,6 +199,7 @@ def show_problems(problems: Sequence[Problem], where: str = "", lines: Sequence[
     warnings = len(problems) - errors
     console, counts = err(), [_count(errors, "problem")] if errors else []
     counts += [_count(warnings, "warning")] if warnings else []
+    named = f" {shlex.quote(where)}" if where and Path(where).is_file() else _FILE
     text = Text.assemble((f"{line(where) or 'The plan'}: {', '.join(counts)}", "bold"))
     for problem, number in zip_longest(problems, lines):
         style = "red" if problem.severity == "error" else "yellow"
@@ -205,10 +208,14 @@ def show_problems(problems: Sequence[Problem], where: str = "", lines: Sequence[
         place += [line(problem.field)] if problem.field else []
         text.append("\n  ").append(problem.code, style)
         text.append(f"  {', '.join(place)}" if place else "", "dim")
-        rows = [f"    {line(problem.message)}"]
+        rows = [f"    {line(problem.message.replace(_FILE, named))}"]
         rows = hanging(rows[0], console) if console.is_terminal else rows
         text.append("".join(f"\n{row}" for row in rows))
     console.print(text)
+
+
+_FILE = " FILE"
+"""What commands in the messages of problems name, where the plan file is not known."""
 
 
 def _count(number: int, what: str) -> str:

@@ -30,6 +30,8 @@ _AMID = re.compile(r"(?<![\\$\w])\$([A-Za-z_][A-Za-z0-9_]*)((?:\.[A-Za-z_]\w*)*)
 """A reference amid a text, as shells and other systems have them."""
 _DOLLAR = re.compile(r"(?<![\\$\w])\$(\{\{\s*([A-Za-z_][A-Za-z0-9_-]*)[^{}\n]{0,200}\}\})(?!\})")
 """A reference with a dollar sign before it, as GitHub Actions has it."""
+_HEAD = re.compile(r"\$[\w-]+(?:\.[A-Za-z_]\w*|\[[^\[\]]*\])*")
+"""A reference to a value at the beginning of a text."""
 _IN_CODE = (
     "a value cannot safely be inserted after a dollar sign in code: leave it out (`${{ }}` is the form of GitHub"
     " Actions, and {{ }} that of plans), or pass the value in `env`"
@@ -106,9 +108,21 @@ def _reference_problems(
         try:
             compiled(reference.path)
         except BadExpression as error:
-            yield call.problem("BAD_EXPRESSION", field, error.message)
+            yield call.problem("BAD_EXPRESSION", field, _amid(reference) or error.message)
         else:
             yield from paths(reference, f"{call.start}{field}") if paths is not None else ()
+
+
+def _amid(reference: Reference) -> str:
+    """What to write for a text that begins with a reference, which `$` takes as a whole; empty if it does not."""
+    head = _HEAD.match(reference.text) if reference.whole else None
+    if head is None or head.end() == len(reference.text):
+        return ""
+    instead = f"{{{{{head[0][1:]}}}}}{reference.text[head.end() :]}"
+    return (
+        f"`$` takes the whole text as a reference, and '{reference.text[1:100]}' is none: inside a text write"
+        f" '{instead[:100]}', or $$ at the beginning for a dollar sign"
+    )
 
 
 def _word(reference: Reference, known: _Known, language: Language) -> Word | None:

@@ -6,6 +6,8 @@ with `additionalProperties: false` is closed: it has no other fields. Nothing is
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
@@ -20,6 +22,8 @@ _NAMES = {
     "array": "a list", "object": "an object",
 }  # fmt: skip
 _NUMBERS = frozenset(("integer", "number"))
+_NUMBER = re.compile(r"-?\d+(\.\d+)?")
+_BOOLEANS = {"boolean": ("true", "false")}
 _RESULTS = {
     "length": "integer", "contains": "boolean", "starts_with": "boolean", "ends_with": "boolean", "join": "string",
     "to_string": "string", "type": "string", "keys": "array", "abs": "number", "ceil": "number", "floor": "number",
@@ -145,7 +149,8 @@ class Walk:
         if operator in ("eq", "ne"):
             if left and right and left != right and not {left, right} <= _NUMBERS and "null" not in (left, right):
                 says = "never true" if operator == "eq" else "always true"
-                self._say(f"the comparison is {says}: {_NAMES[left]} is compared with {_NAMES[right]}")
+                what = f"the comparison is {says}: {_NAMES[left]} is compared with {_NAMES[right]}"
+                self._say(f"{what}{_other_literal(node['children'], (left, right))}")
         else:
             wrong = next((each for each in (left, right) if each and each not in _NUMBERS), "")
             if wrong:
@@ -154,6 +159,19 @@ class Walk:
 
     def _say(self, text: str) -> None:
         self.mistakes.append(Mistake(text, False))
+
+
+def _other_literal(children: list[Any], kinds: tuple[str, str]) -> str:
+    """What to write instead of the literal in a comparison with a value of another type; empty if nothing is meant."""
+    for child, other in zip(children, reversed(kinds), strict=True):
+        value = child.get("value") if child["type"] == "literal" else None
+        if isinstance(value, str) and (
+            (other in _NUMBERS and _NUMBER.fullmatch(value)) or value in _BOOLEANS.get(other, ())
+        ):
+            return f"; write `{value}`, in backticks"
+        if other == "string" and isinstance(value, bool | int | float):
+            return f"; write '{json.dumps(value)}', in single quotes"
+    return ""
 
 
 def _type(schema: Schema | None) -> str:

@@ -8,11 +8,12 @@ from typing import Any
 
 import pytest
 
-from plansurvive.apps.importers.commands import MAX_LINES, ImportRefused, imported, lines_of
+from plansurvive.apps.importers.commands import ImportRefused, imported
 from plansurvive.apps.importers.common.plan_text import data_of, text_of
 from plansurvive.apps.importers.common.report import MAX_LOSSES, Imported, Report
 from plansurvive.client.cli.app import run
 from plansurvive.client.plan_file import PlanFile
+from plansurvive.runtime.plan_files.lines import MAX_LINES, lines_of
 from plansurvive.runtime.plan_files.yaml_reader import parse_yaml
 
 CLEAN = "on: workflow_dispatch\njobs:\n  a:\n    runs-on: ubuntu-latest\n    steps: [{run: make}]\n"

@@ -61,8 +61,72 @@ FILES: dict[str, Mistake] = {
     ),
     "a workflow of GitHub Actions": Mistake(
         "check FILE",
-        "there is no field 'jobs'; this looks like a GitHub Actions workflow, of which `plan import FILE` makes a plan",
-        "jobs: {a: {}}\n",
+        "1 problem\n  PLAN_SCHEMA  line 2, jobs\n    there is no field 'jobs'; this looks like a GitHub Actions"
+        " workflow, of which `plan import /",
+        "name: CI\njobs: {a: {}}\non: push\n",
+    ),
+    "a file of Airflow": Mistake(
+        "check FILE", "there is no field 'tasks'; did you mean 'steps'?", "dag_id: a\ntasks: [{task_id: a}]\n",
+        where="2 problems\n  PLAN_SCHEMA  line 1, dag_id\n    there is no field 'dag_id'; did you mean 'id'?",
+    ),
+    "a time table as Airflow has it": Mistake(
+        "check FILE", "there is no field 'schedule_interval'; nothing in a plan starts it; `plan schedule create` runs",
+        f"schedule_interval: '@daily'\n{OK}",
+    ),
+    "retries as Temporal has them": Mistake(
+        "check FILE", "there is no field 'retryPolicy'; did you mean 'retry'?",
+        f"steps: [{{retryPolicy: {{maximumAttempts: 3}}, {LOOK[1:]}]\n",
+    ),
+    "a directory of a command beside it": Mistake(
+        "check FILE", "there is no field 'working-directory'; the directory of a command is in its step: `args: {comm",
+        f"steps: [{{working-directory: src, {LOOK[1:]}]\n",
+    ),
+    "minutes": Mistake(
+        "check FILE", "there is no field 'timeout-minutes'; a time is in seconds: five minutes are `timeout: 300`",
+        f"steps: [{{timeout-minutes: 5, {LOOK[1:]}]\n",
+    ),
+    "a number in quotes in a condition": Mistake(
+        "check FILE", "the comparison is never true: a number is compared with a text; write `0`, in backticks",
+        "steps: [{id: a, tool: run_command, args: {command: ls}},"
+        f" {{when: a.exitCode == '0', {LOOK[1:]}]\n", code=0, where="step 'look', when",
+    ),
+    "a text without quotes in a condition": Mistake(
+        "check FILE", "the comparison is always true: a text is compared with a number; write '5', in single quotes",
+        "steps: [{id: a, tool: run_command, args: {command: ls}},"
+        f" {{when: a.stdout != `5`, {LOOK[1:]}]\n", code=0,
+    ),
+    "a reference at the beginning of a text": Mistake(
+        "check FILE", "inside a text write '{{a.stdout}} lines', or $$ at the beginning for a dollar sign",
+        "steps: [{id: a, tool: run_command, args: {command: ls}},"
+        " {id: b, tool: write_file, args: {path: b, content: $a.stdout lines}}]\n", where="step 'b', args.content",
+    ),
+    "an output with a dollar sign": Mistake(
+        "check FILE", "an expression has no dollar sign: write look (unexpected '$' at column 1)",
+        f"outputs: {{x: $look}}\n{OK}", where="line 1, outputs.x",
+    ),
+    "a condition with a dollar sign": Mistake(
+        "check FILE", "an expression has no dollar sign: write a.exitCode == `0` (",
+        "steps: [{id: a, tool: run_command, args: {command: ls}},"
+        f" {{when: $a.exitCode == `0`, {LOOK[1:]}]\n",
+    ),
+    "an output with braces": Mistake(
+        "check FILE", "an expression has no braces: write look (", f"outputs: {{x: '${{{{ look }}}}'}}\n{OK}"
+    ),
+    "a secret where there is none": Mistake(
+        "check FILE", "there is no secret TOKEN that http_request may use; write [secrets.TOKEN] with `from`, `tools`",
+        "steps: [{id: a, tool: http_request, args: {url: 'https://a.b', headers: {X: '{{secret.TOKEN}}'}}}]\n",
+        where="args.headers.X",
+    ),
+    "a Markdown text around a plan": Mistake(
+        "check FILE", "line 1, column 1: this is Markdown: keep what is between the lines with ```, without these",
+        f"```yaml\n{OK}```\n",
+    ),
+    "a step without an id": Mistake("check FILE", "line 3, step '#1', id", "title: a\nsteps:\n- tool: sleep\n"),
+    "an id that is none": Mistake(
+        "check FILE", "line 4, step 'a b', id", "steps:\n- id: look\n  tool: sleep\n- id: a b\n  tool: sleep\n"
+    ),
+    "the second of two equal ids": Mistake(
+        "check FILE", "PLAN_DUPLICATE_ID  line 3, step 'look', id", f"steps:\n- {LOOK}\n- {LOOK}\n"
     ),
     "a command as GitHub Actions write it": Mistake(
         "check FILE",
@@ -308,7 +372,7 @@ FILES: dict[str, Mistake] = {
     ),
     "a time table in a plan": Mistake(
         "check FILE",
-        "there is no field 'schedule'; `plan schedule create NAME FILE --cron ...` runs a plan at set times",
+        "there is no field 'schedule'; `plan schedule create NAME /",
         f"schedule: 0 5 * * *\n{OK}",
     ),
     "a shell as a tool": Mistake(

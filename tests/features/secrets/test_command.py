@@ -56,6 +56,5 @@ async def test_a_bad_file_fails_every_command_that_reads_it_with_its_place(tmp_p
 
 async def test_without_a_file_there_are_none(tmp_path: Path, state_dir: Path) -> None:
     ended = await plan({"HOME": str(tmp_path), "PLANS_STATE_DIR": str(state_dir)}, "secrets", "list")
-    assert (ended.code, ended.out.strip()) == (
-        0, "no secrets; docs/secrets.md says how to name some in secrets.toml",
-    )  # fmt: skip
+    says = f"no secrets: {state_dir / 'secrets.toml'} does not exist; write [secrets.NAME] with `from`, `tools` and"
+    assert (ended.code, " ".join(ended.out.split())) == (0, f"{says} `hosts` there, for each secret")
