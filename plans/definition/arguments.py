@@ -16,6 +16,7 @@ from plansurvive.plans.definition import bounded_schema
 from plansurvive.plans.definition.bounded_schema import MAX_MATCH, TooMuch, Unbounded
 from plansurvive.plans.definition.locations import MAX_FIELD
 from plansurvive.plans.definition.near_names import Hints, named_elsewhere
+from plansurvive.plans.definition.plain_words import shown
 from plansurvive.plans.expressions.references import Reference, find, is_literal
 from plansurvive.plans.model import ToolSpec
 
@@ -95,7 +96,7 @@ def _sentences(spec: ToolSpec, error: ValidationError, hints: Hints) -> list[tup
         return [(f"{path}.{name}", _unknown(spec, str(name), known, hints)) for name in instance if name not in known]
     if error.validator == "type":
         quotes = _quotes(error.validator_value, instance)
-        return [(path, f"should be {in_words(error.validator_value)}; it is {_short(instance)}{quotes}")]
+        return [(path, f"should be {in_words(error.validator_value)}; it is {shown(instance, 60)}{quotes}")]
     if error.validator == "anyOf":
         inner = [each for each in error.context or () if each.validator != "type"]
         if inner and not any(each.validator in _BOUNDS for each in inner):
@@ -103,11 +104,11 @@ def _sentences(spec: ToolSpec, error: ValidationError, hints: Hints) -> list[tup
         options: Any = error.validator_value
         kinds = in_words([option.get("type", "value") for option in options])
         bounds = [f"{word} {option[name]}" for option in options for name, word in _BOUNDS.items() if name in option]
-        return [(path, f"should be {' '.join([kinds, ' and '.join(bounds)]).strip()}; it is {_short(instance)}")]
+        return [(path, f"should be {' '.join([kinds, ' and '.join(bounds)]).strip()}; it is {shown(instance, 60)}")]
     if spec.server:  # the library's message repeats what the server wrote into its schema, such as a list of values
         limit = error.validator_value
         named = f" {limit}" if isinstance(limit, int | float) else ""
-        return [(path, f"{_short(instance)} does not fit `{error.validator}{named}` of the tool's schema")]
+        return [(path, f"{shown(instance, 60)} does not fit `{error.validator}{named}` of the tool's schema")]
     return [(path, " ".join(error.message.split())[:300])]
 
 
@@ -137,8 +138,3 @@ def _quotes(kind: Any, value: Any) -> str:
         return "; put it in quotes"
     is_number = isinstance(value, str) and re.fullmatch(r"-?\d+(\.\d+)?", value)
     return "; leave out the quotes" if kind in ("integer", "number") and is_number else ""
-
-
-def _short(value: Any) -> str:
-    text = {"None": "null", "True": "true", "False": "false"}.get(repr(value), repr(value))  # as files write them
-    return text if len(text) <= 60 else text[:57] + "..."

@@ -22,7 +22,8 @@ ELSEWHERE = {
     "needs": "dependsOn", "requires": "dependsOn", "after": "dependsOn", "dependencies": "dependsOn",
     "deps": "dependsOn", "upstream": "dependsOn", "if": "when", "condition": "when", "uses": "tool", "action": "tool",
     "operator": "tool", "with": "args", "params": "args inputs", "parameters": "args inputs", "arguments": "args",
-    "vars": "inputs", "variables": "inputs", "retries": "retry", "retryPolicy": "retry", "tasks": "steps",
+    "vars": "inputs", "variables": "inputs", "retries": "retry", "retryPolicy": "retry",
+    "tasks": "steps", "then": "steps", "do": "steps",
     "dagId": "id", "taskId": "id", "workflowId": "id", "defaultArgs": "defaults", "maxActiveTasks": "maxParallel",
     "in": "items", "list": "items", "over": "items", "var": "as", "variable": "as", "times": "limit",
     "every": "delay", "interval": "delay", "maxAttempts": "attempts", "maximumAttempts": "attempts",
@@ -44,6 +45,7 @@ _PYTHON = "Python code is `tool: run_python` with `args: {code: ...}`"
 _DIRECTORY = "the directory of a command is in its step: `args: {command: ..., cwd: DIR}`"
 _SECONDS = "a time is in seconds: five minutes are `timeout: 300`"
 _LOOP = "a loop is `forEach: {items: LIST}`"
+_ELSE = "an alternative of a `switch` without `when` always holds: write it last, as `- steps: [...]`"
 _PLACE = "a step runs on a worker that is there already; `queue` names the task queue of another one"
 _NOT_STARTED = "nothing in a plan starts it; `plan schedule create` runs it at set times"
 _CONTINUES = (
@@ -66,6 +68,7 @@ ANSWERS = {
     "parallel": "steps run side by side unless one depends on another; `maxParallel` limits how many",
     "loop": _LOOP, "foreach": _LOOP, "strategy": _LOOP, "matrix": _LOOP, "withItems": _LOOP,
     "<<": "merges of YAML are not read: write the fields in each step; `defaults` of the plan has those that all share",
+    "else": _ELSE, "default": _ELSE, "otherwise": _ELSE,
     "secrets": "a secret is named where it is used: `{{secret.NAME}}`",
 }  # fmt: skip
 """Fields of other programs that no field of plans and steps stands for, and what to write instead; the parts of a name

@@ -20,10 +20,10 @@ from pydantic_core import ErrorDetails
 
 from plansurvive.plans.definition.locations import MAX_FIELD, field_of, real_part, step_and_field, without
 from plansurvive.plans.definition.near_names import ARGUMENTS, FORMATS, Hints, answer, named_elsewhere
-from plansurvive.plans.definition.plain_words import in_plain_words, json_problem
+from plansurvive.plans.definition.plain_words import in_plain_words, json_problem, shown
 from plansurvive.plans.definition.scopes import walk
 from plansurvive.plans.expressions.references import strings
-from plansurvive.plans.model import MAX_STEPS, Plan, Problem, Step
+from plansurvive.plans.model import MAX_STEPS, Case, Plan, Problem, Step
 from plansurvive.plans.model.step import NO_TOOL
 from plansurvive.plans.text.spans import SECONDS_OF
 
@@ -286,25 +286,25 @@ def _sentence(detail: ErrorDetails, in_step: bool, hints: Hints) -> str:
     if kind == "extra_forbidden":
         return _unknown_field(detail, name, in_step, hints)
     if detail["loc"][-1:] == ("tool",):
-        return f"Unknown tool: {_short(detail['input'])}; name a tool, `plan tools` lists them"
+        return f"Unknown tool: {shown(detail['input'])}; name a tool, `plan tools` lists them"
     if kind == "string_pattern_mismatch" and detail["loc"][-2:-1] in (("dependsOn",), ("depends_on",)):
         root = re.match(r"[$\s{]*([\w-]+)", str(detail["input"]))
         alone = f" by its id alone, as in `dependsOn: [{root[1][:MAX_FIELD]}]`" if root else ""
-        return f"Unknown dependency: {_short(detail['input'])}; name a step of the plan{alone}"
+        return f"Unknown dependency: {shown(detail['input'])}; name a step of the plan{alone}"
     if detail["loc"][-2:-1] == ("inputs",) and kind == "model_type":
-        return f"should be an object, such as `{name}: {{type: string, default: ...}}`; it is {_short(detail['input'])}"
+        return f"should be an object, such as `{name}: {{type: string, default: ...}}`; it is {shown(detail['input'])}"
     if detail["loc"][-2:-1] == ("tolerate",):
-        return f'should be a number of items, or a percentage, such as `3` or `"10%"`; it is {_short(detail["input"])}'
+        return f'should be a number of items, or a percentage, such as `3` or `"10%"`; it is {shown(detail["input"])}'
     if kind == "string_pattern_mismatch" and "labels" in detail["loc"][:1]:
         what = "the name of a label has 1 to 63 letters, digits, '_', '.' or '-'"
-        return f"{what if name == '[key]' else 'a label is one line of text'}; this is {_short(detail['input'])}"
+        return f"{what if name == '[key]' else 'a label is one line of text'}; this is {shown(detail['input'])}"
     if kind == "string_pattern_mismatch":
         curly = isinstance(detail["input"], str) and _CURLY & set(detail["input"])
         why = "quotes are straight in YAML and JSON" if curly else "write 1 to 128 letters, digits, '_' or '-'"
-        return f"{_short(detail['input'])} is not a valid id: {why}"
+        return f"{shown(detail['input'])} is not a valid id: {why}"
     text = in_plain_words(detail["msg"])
     if text == "should be a number" and name in SECONDS:
-        return f"{text} of seconds; it is {_short(detail['input'])}{_in_seconds(detail['input'])}"
+        return f"{text} of seconds; it is {shown(detail['input'])}{_in_seconds(detail['input'])}"
     shape = _SHAPES.get(name) or f"{{{next(iter(_INNER[name]))}: ...}}" if name in (*_SHAPES, *_INNER) else ""
     text += f", such as `{name}: {shape}`" if text in _SHAPELESS and shape else ""
     more = ""
@@ -312,7 +312,7 @@ def _sentence(detail: ErrorDetails, in_step: bool, hints: Hints) -> str:
         more = "; put it in quotes"
     elif name == "approval" and text.startswith(_SHAPELESS[0]):
         more = "; `requiresApproval: true` makes a step ask"
-    return f"{text}; it is {_short(detail['input'])}{more}"
+    return f"{text}; it is {shown(detail['input'])}{more}"
 
 
 _OF_STEPS = frozenset(field.alias or key for key, field in Step.model_fields.items()) - {
@@ -359,7 +359,7 @@ def _unknown_field(detail: ErrorDetails, name: str, in_step: bool, hints: Hints)
         return f"'{name}' is set by the run, not by the plan; remove it"
     if model is Plan and name in _OF_STEPS:
         return f"'{name}' is a field of steps, and not of the plan: indent it like the other fields of its step"
-    if model in (Plan, Step) and (instead := answer(name)):
+    if model in (Plan, Step, Case) and (instead := answer(name)):
         return f"there is no field '{name}'; {instead}"
     owner = next((each for each in known if name in _INNER.get(each, ())), "") if model in (Plan, Step) else ""
     if owner:
@@ -378,8 +378,3 @@ def _unknown_field(detail: ErrorDetails, name: str, in_step: bool, hints: Hints)
     if len(lacking) == 1 and detail["input"] is None and not near:  # `{ann}` of YAML, for `{to: ann}`
         return f"there is no field '{name}'; did you mean `{lacking[0]}: {name}`?"
     return f"there is no field '{name}'; " + (f"did you mean '{near}'?" if near else f"known: {', '.join(known)}")
-
-
-def _short(value: Any) -> str:
-    text = {"None": "null", "True": "true", "False": "false"}.get(repr(value), repr(value))  # as files write them
-    return text if len(text) <= 80 else text[:77] + "..."

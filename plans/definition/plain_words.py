@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import re
 from json import JSONDecodeError
+from typing import Any
 
 _OR_MODEL = re.compile(r" or instance of \w+")
 """A class of ours, which no file can hold."""
@@ -31,6 +33,15 @@ def in_plain_words(message: str) -> str:
     for technical, plain in _WORDS:
         message = message.replace(technical, plain)
     return _OR_MODEL.sub("", message)
+
+
+def shown(value: Any, length: int = 80) -> str:
+    """A value as files write it, cut to so many characters."""
+    if isinstance(value, dict | list):
+        text = json.dumps(value, ensure_ascii=False, default=str)
+    else:
+        text = {"None": "null", "True": "true", "False": "false"}.get(repr(value), repr(value))
+    return text if len(text) <= length else f"{text[: length - 3]}..."
 
 
 _JSON = (

@@ -337,6 +337,14 @@ FILES: dict[str, Mistake] = {
         "check FILE", "a list is written in brackets: [a, b] (unexpected ',' at column 6)",
         "steps: [{id: a, tool: sleep, args: {seconds: 1}, forEach: 'a.txt,b.txt'}]\n", where="forEach.items",
     ),
+    "an alternative as other programs write it": Mistake(
+        "check FILE", "there is no field 'else'; an alternative of a `switch` without `when` always holds",
+        f"steps: [{{id: a, switch: [{{when: inputs.x, steps: [{LOOK}]}}, {{else: true, steps: [{LOOK}]}}]}}]\n",
+        where="step 'a', switch.1.else",
+    ),
+    "alternatives by name": Mistake(
+        "check FILE", "it is {\"prod\": [1]}", "steps: [{id: a, switch: {prod: [1]}}]\n", where="step 'a', switch",
+    ),
     "a share that is no percentage": Mistake(
         "check FILE", 'should be a number of items, or a percentage, such as `3` or `"10%"`; it is \'ten\'',
         "steps: [{id: a, tool: sleep, args: {seconds: 1}, forEach: {items: [1], tolerate: ten}}]\n",

@@ -39,7 +39,7 @@ CASES: list[tuple[int, list[Step], str, str, str, str]] = [
     (44, [call("read_file ", path="x")], "UNKNOWN_TOOL", "a", "tool", "did you mean 'read_file'?"),
     (45, [call("__class__")], "UNKNOWN_TOOL", "a", "tool", "`plan tools` lists them"),
     (47, [call("read_file")], "INVALID_ARGS", "a", "args.path", "Invalid args for read_file: read_file needs 'path'"),
-    (48, [call("read_file", path=["x"])], "INVALID_ARGS", "a", "args.path", "should be a string; it is ['x']"),
+    (48, [call("read_file", path=["x"])], "INVALID_ARGS", "a", "args.path", 'should be a string; it is ["x"]'),
     (49, [call("read_file", path="x", limti=1)], "INVALID_ARGS", "a", "args.limti", "did you mean 'limit'?"),
     (49, [call("read_file", path="x", zz=1)], "INVALID_ARGS", "a", "args.zz", "it takes path, limit"),
     (50, [call("write_file", path="x", content=5)], "INVALID_ARGS", "a", "args.content", "should be a string; it is 5"),
