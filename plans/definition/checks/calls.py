@@ -116,7 +116,7 @@ def _reference_problems(
 def _amid(reference: Reference) -> str:
     """What to write for a text that begins with a reference, which `$` takes as a whole; empty if it does not."""
     head = _HEAD.match(reference.text) if reference.whole else None
-    if head is None or head.end() == len(reference.text):
+    if head is None or not re.search(r"\s", reference.text[head.end() :].rstrip()):
         return ""
     instead = f"{{{{{head[0][1:]}}}}}{reference.text[head.end() :]}"
     return (

@@ -278,7 +278,8 @@ SHAPES: list[tuple[Data, str, str]] = [
     (call("p", undo={}), "p", "undo"),
     (call("p", undo={"steps": [{"id": "a b", "tool": "note"}]}), "p.undo.a b", "id"),
     (call("x", forEach={"items": 5}), "x", "forEach.items"),
-    (call("x", forEach={"item": []}), "x", "forEach.items"),
+    (call("x", forEach={"item": []}), "x", "forEach.item"),
+    (call("x", forEach={"as": "f"}), "x", "forEach.items"),
     (call("x", forEach={"items": [], "tolerate": "1.5%"}), "x", "forEach.tolerate"),
     (call("x", repeat={}), "x", "repeat.until"),
 ]
