@@ -35,13 +35,12 @@ PlanError                 plans/errors.py
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from plansurvive.plans.errors import InvalidPlan, PlanError
 from plansurvive.runtime.errors import NotConnected
 
 if TYPE_CHECKING:
-    from plansurvive.client.plan_file import PlanFile
     from plansurvive.plans.model import Problem
 
 
@@ -85,9 +84,20 @@ class AppMissing(PlanError):
     code = "APP_MISSING"
 
 
+class Located(Protocol):
+    """A file whose problems have lines, such as a plan file."""
+
+    @property
+    def name(self) -> str:
+        """The path as given."""
+
+    def line(self, problem: Problem) -> int | None:
+        """The line of a problem, if it has one."""
+
+
 class PlanRefused(InvalidPlan):
     """A plan file with problems. `file` allows showing each problem with its line number."""
 
-    def __init__(self, problems: Sequence[Problem], file: PlanFile) -> None:
+    def __init__(self, problems: Sequence[Problem], file: Located) -> None:
         super().__init__(problems)
         self.file = file
