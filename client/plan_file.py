@@ -191,14 +191,24 @@ def _content(path: str) -> bytes:
         if path.lstrip().startswith(("{", "[")):
             text = f"{path[:40]!r} is JSON, and not a file; save it in one, or pass `-` and give it on standard input"
             raise PlanFileError(text, "NOT_FOUND") from None
-        raise PlanFileError(f"there is no file {path}{_near(Path(path))}", "NOT_FOUND") from None
+        raise missing(path) from None
     except IsADirectoryError:
-        raise PlanFileError(f"{path} is a directory; pass a plan file in it", "NOT_REGULAR") from None
+        raise is_directory(path) from None
     except PermissionError:
         raise PlanFileError(f"no permission to read {path}; change its permissions", "NO_PERMISSION") from None
     except (OSError, ValueError) as error:
         why = getattr(error, "strerror", None) or str(error)
         raise PlanFileError(f"{path!r} cannot be read: {why}; pass another file", "UNREADABLE") from None
+
+
+def missing(path: str | Path) -> PlanFileError:
+    """What is raised of a file that is not there."""
+    return PlanFileError(f"there is no file {path}{_near(Path(path))}", "NOT_FOUND")
+
+
+def is_directory(path: str | Path) -> PlanFileError:
+    """What is raised of a directory in the place of a plan file."""
+    return PlanFileError(f"{path} is a directory; pass a plan file in it", "NOT_REGULAR")
 
 
 def _near(path: Path) -> str:

@@ -17,13 +17,14 @@ import socket
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, replace
 from enum import Enum
+from pathlib import Path
 from typing import Any, cast
 
 from temporalio.api.workflowservice.v1 import DescribeNamespaceRequest, RegisterNamespaceRequest
 from temporalio.client import Client
 from temporalio.converter import StorageDriver
 from temporalio.envconfig import ClientConfig
-from temporalio.service import GrpcCompression, RPCError, RPCStatusCode, ServiceClient
+from temporalio.service import GrpcCompression, RPCError, RPCStatusCode, ServiceClient, TLSConfig
 
 from plansurvive.runtime import server as embedded
 from plansurvive.runtime.base.wait import until
@@ -211,13 +212,27 @@ def _config(settings: Settings) -> Mapping[str, Any]:
     said = settings.temporal.get("TEMPORAL_TLS", "").strip().lower()
     if said not in ("", *TLS):  # the SDK takes any other text, `off` as well, for `true`
         raise SettingError({"TEMPORAL_TLS": f"{settings.temporal['TEMPORAL_TLS']!r} is none of {', '.join(TLS)}"})
+    file = settings.temporal.get("TEMPORAL_CONFIG_FILE", "")
+    if file and not Path(file).exists():  # the SDK would take it for an empty one, and another server for this one
+        raise SettingError({"TEMPORAL_CONFIG_FILE": f"there is no file {file}; correct the path, or unset it"})
     try:
-        return ClientConfig.load_client_connect_config(override_env_vars=settings.temporal)
+        config = ClientConfig.load_client_connect_config(override_env_vars=settings.temporal)
+    except OSError as error:  # a certificate or a key
+        path = str(error.filename)
+        name = next((name for name, value in settings.temporal.items() if value == path), "TEMPORAL_PROFILE")
+        what = f"there is no file {path}" if isinstance(error, FileNotFoundError) else f"{path}: {error.strerror}"
+        raise SettingError({name: f"{what}; name a file that can be read"}) from error
     except RuntimeError as error:
         name = next((n for n in ("TEMPORAL_PROFILE", "TEMPORAL_CONFIG_FILE") if n in settings.temporal), "TEMPORAL_*")
-        file = settings.temporal.get("TEMPORAL_CONFIG_FILE", "~/.config/temporalio/temporal.toml")
+        file = file or "~/.config/temporalio/temporal.toml"
         way = f"; name one of {file}, or leave it out" if name == "TEMPORAL_PROFILE" else ""
         raise SettingError({name: f"{error}{way}"}) from error
+    tls = config.get("tls")
+    if isinstance(tls, TLSConfig) and (tls.client_cert is None) != (tls.client_private_key is None):
+        given, lacks = ("CERT", "KEY") if tls.client_cert is not None else ("KEY", "CERT")
+        text = f"it is missing; TEMPORAL_TLS_CLIENT_{given}_PATH needs it, or unset both"
+        raise SettingError({f"TEMPORAL_TLS_CLIENT_{lacks}_PATH": text})
+    return config
 
 
 def _checked_address(address: str) -> str:
@@ -313,7 +328,8 @@ async def _require_namespace(client: Client, address: str) -> None:
 
 
 def _reason(text: str) -> str:
-    known = {"ConnectionRefused": "connection refused", "dns error": "unknown host", "Unauthenticated": "key refused"}
+    known = {"ConnectionRefused": "connection refused", "dns error": "unknown host", "Unauthenticated": "key refused",
+             "PrivateKeyParseError": "the key of TEMPORAL_TLS_CLIENT_KEY_PATH is not a private key in PEM"}  # fmt: skip
     if short := next((short for sign, short in known.items() if sign in text), ""):
         return short
     if "after connection" in text and "transport::Error" in text:

@@ -14,7 +14,7 @@ from typing import Annotated, Any, Protocol, TypeVar, Union, get_args, get_origi
 from pydantic import BaseModel, ValidationError
 
 from plansurvive.plans.definition.near_names import Hints
-from plansurvive.plans.definition.plain_words import in_plain_words
+from plansurvive.plans.definition.plain_words import in_plain_words, place_in
 from plansurvive.runtime.settings import SettingError
 from plansurvive.runtime.toml_file import parsed, refusal
 from plansurvive.runtime.toml_lines import Lines
@@ -61,7 +61,7 @@ def misfits(
     """
     found = dict[KeyPath, list[str]]()
     for each in error.errors(include_input=False, include_url=False):
-        place = _place(each["loc"], data, is_missing=each["type"] == "missing")
+        place = place_in(data, each["loc"], is_missing=each["type"] == "missing")
         found.setdefault(place, []).append(_wrong(model, place, each, examples or {}, meant or {}))
     return [(place, ", or ".join(dict.fromkeys(texts))) for place, texts in found.items()]
 
@@ -96,20 +96,6 @@ def wrong(text: str, path: Path, setting: str, problems: Iterable[tuple[Sequence
     ]
     more = [f"and {len(found) - MOST} more"] if len(found) > MOST else []
     return refusal(setting, path, "; ".join([*rows, *more]))
-
-
-def _place(loc: Sequence[str | int], data: Any, *, is_missing: bool) -> KeyPath:
-    """The path of a key; without what names one of several types that a value may have."""
-    place = list[str | int]()
-    at = data
-    for number, part in enumerate(loc):
-        is_item = isinstance(at, list) and part in range(len(at))
-        if is_item or (isinstance(at, dict) and part in at):
-            place.append(part)
-            at = at[part]
-        elif is_missing and number == len(loc) - 1:
-            place.append(part)
-    return tuple(place)
 
 
 def _wrong(

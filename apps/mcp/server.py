@@ -77,6 +77,7 @@ class PlanServer(MCPServer[Any]):
         self, name: str, arguments: dict[str, Any], context: Context[Any, Any] | None = None
     ) -> CallToolResult | InputRequiredResult:
         """Call a tool; an error becomes a result with `isError`."""
+        tools: dict[str, Tool] = {}
         try:
             tools = {tool.name: tool for tool in await self.list_tools()}
             _refuse_unknown(tools, name, arguments)
@@ -86,9 +87,10 @@ class PlanServer(MCPServer[Any]):
                     return found
             return await super().call_tool(name, arguments, context)
         except PlanError as error:
-            return errors.told(error)
+            return errors.told(error, tools, name)
         except ToolError as error:
-            return errors.told(errors.error_of(error))
+            schema = tools[name].input_schema if name in tools else {}
+            return errors.told(errors.error_of(error, schema, arguments), tools, name)
 
     async def read_resource(
         self, uri: AnyUrl | str, context: Context[Any, Any] | None = None

@@ -13,6 +13,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from plansurvive.client.plan_file import is_directory, missing
 from plansurvive.plans.definition.parsing import MAX_BYTES
 from plansurvive.plans.errors import PlanError
 from plansurvive.runtime.settings import Settings
@@ -59,19 +60,26 @@ class Roots:
         return cls(tuple(dict.fromkeys(each.resolve() for each in named)))
 
     def file(self, text: str) -> Path:
-        """The plan file that a text names. Raises OutsideRoots."""
+        """The plan file that a text names. Raises OutsideRoots, and PlanFileError if there is no file."""
         found = self._inside(text)
+        if found.is_dir():
+            raise is_directory(found)
+        if not found.exists():
+            raise missing(found)
         if found.suffix.lower() not in ENDINGS or not found.is_file():
-            raise OutsideRoots(f"{text[:200]!r} is not a plan file; its name ends in {', '.join(ENDINGS)}")
+            raise OutsideRoots(f"{text[:200]!r} is not a plan file: the name of one ends in {' or '.join(ENDINGS)}")
         return found
 
     def workspace(self, text: str) -> str | None:
-        """The directory that a text names; None for none, which leaves it to the plan. Raises OutsideRoots."""
+        """The directory that a text names; None for none, which leaves it to the plan.
+
+        Raises OutsideRoots, PlanError BAD_WORKSPACE.
+        """
         if not text.strip():
             return None
         found = self._inside(text.strip())
         if not found.is_dir():
-            raise OutsideRoots(f"{text[:200]!r} is not a directory; create it or choose another")
+            raise PlanError(f"{text[:200]!r} is not a directory; create it or choose another", "BAD_WORKSPACE")
         return str(found)
 
     def files(self) -> list[Listed]:

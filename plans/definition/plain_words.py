@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Sequence
 from json import JSONDecodeError
 from typing import Any
 
@@ -42,6 +43,20 @@ def shown(value: Any, length: int = 80) -> str:
     else:
         text = {"None": "null", "True": "true", "False": "false"}.get(repr(value), repr(value))
     return text if len(text) <= length else f"{text[: length - 3]}..."
+
+
+def place_in(data: Any, loc: Sequence[str | int], *, is_missing: bool) -> tuple[str | int, ...]:
+    """The keys that lead to what pydantic found; without what names one of several types that a value may have."""
+    place = list[str | int]()
+    at = data
+    for number, part in enumerate(loc):
+        is_item = isinstance(at, list) and part in range(len(at))
+        if is_item or (isinstance(at, dict) and part in at):
+            place.append(part)
+            at = at[part]
+        elif is_missing and number == len(loc) - 1:
+            place.append(part)
+    return tuple(place)
 
 
 _JSON = (

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from mcp.types import TextContent
 
+from plansurvive.apps.mcp.common.errors import told
 from plansurvive.apps.mcp.common.host import Caller, Host
 from plansurvive.apps.mcp.common.where import Where
 from plansurvive.apps.mcp.tools.adding import Kind
@@ -23,7 +24,7 @@ from plansurvive.client.plan_file import plan_schema
 from plansurvive.client.verbs.pending import Pending
 from plansurvive.features.planning.prompts import planning_system
 from plansurvive.plans.definition.parsing import MAX_BYTES
-from plansurvive.plans.errors import InvalidPlan
+from plansurvive.plans.errors import InvalidPlan, PlanError
 from plansurvive.plans.large_value import LargeValue
 from plansurvive.plans.run import PlanStatus
 from plansurvive.runtime.settings import Settings
@@ -160,6 +161,62 @@ async def test_a_file_is_read_only_below_the_directories_that_the_person_granted
         for name in ("..", str(tmp_path), "/"):
             code, _ = await refused(agent, "plan_start", file="plan.yaml", workspace=name)
             assert code == "OUTSIDE_ROOTS", name
+
+
+async def test_a_file_that_is_not_there_is_not_said_to_be_elsewhere(offline: Host, workspace: Path) -> None:
+    (workspace / "plan.yaml").write_text("steps: [{id: a, tool: sleep, args: {seconds: 1}}]")
+    (workspace / "notes.txt").write_text("x")
+    async with agent_of(offline) as agent:
+        for name, code, *says in (
+            ("nosuch.yaml", "NOT_FOUND", f"there is no file {workspace}/nosuch.yaml"),
+            ("plan.yml", "NOT_FOUND", f"did you mean {workspace}/plan.yaml?"),
+            (".", "NOT_REGULAR", "is a directory; pass a plan file in it"),
+            ("notes.txt", "OUTSIDE_ROOTS", "'notes.txt' is not a plan file", "ends in .yaml or .yml or .json"),
+        ):
+            for tool in ("plan_start", "plan_check"):
+                found, text = await refused(agent, tool, file=name)
+                assert (found, [each for each in says if each not in text]) == (code, []), (tool, name, text)
+        code, text = await refused(agent, "plan_start", file="plan.yaml", workspace="gone")
+        assert (code, text) == ("BAD_WORKSPACE", "'gone' is not a directory; create it or choose another")
+
+
+@pytest.mark.parametrize(
+    ("tool", "said", "wanted"),
+    [
+        ("plan_start", "choose another with --id", "choose another with `id`"),
+        ("plan_rerun", "start from (--from STEP), or (--only STEP)", "start from (`startAt`), or (`only`)"),
+        ("plan_start", "give it with --input name=VALUE", "give it with `inputs`"),
+        ("plan_start", "at most --max-parallel N", "at most `maxParallel` N"),
+        ("plan_show", "`plan list` shows the plans", "plan_list shows the plans"),
+        ("plan_show", "`plan resume a-b` runs the rest", "plan_resume runs the rest"),
+        ("plan_show", "choose another with --id", "choose another with --id"),
+        ("plan_start", "`plan resume a --workspace DIR`", "`plan resume a --workspace DIR`"),
+        ("plan_start", "`plan init` makes one", "`plan init` makes one"),
+    ],
+)
+async def test_an_agent_reads_of_arguments_and_not_of_options(offline: Host, tool: str, said: str, wanted: str) -> None:
+    async with agent_of(offline) as agent:
+        tools = {each.name: each for each in (await agent.list_tools()).tools}
+    found = told(PlanError(said, "BAD_USAGE"), tools, tool)
+    assert (found.structured_content or {})["message"] == wanted
+
+
+async def test_wrong_arguments_are_told_in_plain_words(offline: Host) -> None:
+    def edits(**edit: Any) -> dict[str, Any]:
+        return {"planId": "p", "edits": [edit]}
+
+    async with agent_of(offline) as agent:
+        for tool, given, wanted in (
+            ("plan_edit", edits(set={}), "edits.0: `op` is missing; write one of add, move, remove, set, skip, unskip"),
+            ("plan_edit", edits(op="sett"), "edits.0: `op` is 'sett'; did you mean 'set'?"),
+            ("plan_edit", edits(op="skip"), "edits.0.stepId: it is missing; add it"),
+            ("plan_edit", edits(op="skip", stepId="a", stepID="a"), "edits.0.stepID: there is no such key; did you"),
+            ("plan_start", {"plan": DELETES, "timeout": "soon"}, "timeout: should be a number; it is 'soon'"),
+            ("plan_show", {"planId": "p", "wait": 600}, "wait: should be less than or equal to 50; it is 600"),
+            ("plan_show", {}, "planId: it is missing; add it"),
+        ):
+            code, text = await refused(agent, tool, **given)
+            assert (code, wanted in text) == ("BAD_ARGUMENTS", True), (tool, given, text)
 
 
 async def test_an_agent_does_not_choose_the_workers(offline: Host) -> None:

@@ -274,7 +274,7 @@ async def test_where_to_decide_names_the_page_without_the_secret_of_its_link(hos
 async def test_errors_are_the_codes_and_sentences_of_the_command_line(host: Host, worker: Worker) -> None:
     async with agent_of(host) as agent:
         code, text = await refused(agent, "plan_show", planId="no-such-plan")
-        assert (code, "plan list" in text) == ("PLAN_NOT_FOUND", True)
+        assert (code, "; plan_list shows the plans" in text) == ("PLAN_NOT_FOUND", True)
         assert (await refused(agent, "plan_show", planId="a b\n"))[0] == "BAD_PLAN_ID"
         code, text = await refused(agent, "plan_start", plan={"steps": [{"id": "a", "tool": "read_file"}]})
         assert (code, "INVALID_ARGS" in text) == ("INVALID_PLAN", True)

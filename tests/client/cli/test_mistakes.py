@@ -754,6 +754,26 @@ FILES: dict[str, Mistake] = {
         "BAD_SETTING: TEMPORAL_TLS: 'off' is none of true, false, 1, 0",
         environ={"TEMPORAL_TLS": "off"},
     ),
+    "a certificate that is not there": Mistake(
+        "list",
+        "BAD_SETTING: TEMPORAL_TLS_CLIENT_CERT_PATH: there is no file /nope.pem; name a file that can be read",
+        environ={"TEMPORAL_ADDRESS": "127.0.0.1:1", "TEMPORAL_TLS_CLIENT_CERT_PATH": "/nope.pem"},
+    ),
+    "a directory as the certificate of the authority": Mistake(
+        "list",
+        "BAD_SETTING: TEMPORAL_TLS_SERVER_CA_CERT_PATH: /tmp: Is a directory; name a file that can be read",
+        environ={"TEMPORAL_ADDRESS": "127.0.0.1:1", "TEMPORAL_TLS_SERVER_CA_CERT_PATH": "/tmp"},
+    ),
+    "a certificate without its key": Mistake(
+        "list",
+        "BAD_SETTING: TEMPORAL_TLS_CLIENT_KEY_PATH: it is missing; TEMPORAL_TLS_CLIENT_CERT_PATH needs it",
+        environ={"TEMPORAL_ADDRESS": "127.0.0.1:1", "TEMPORAL_TLS_CLIENT_CERT_PATH": __file__},
+    ),
+    "a file of profiles that is not there": Mistake(
+        "list",
+        "BAD_SETTING: TEMPORAL_CONFIG_FILE: there is no file /nope.toml; correct the path, or unset it",
+        environ={"TEMPORAL_CONFIG_FILE": "/nope.toml"},
+    ),
     "nobody listens": Mistake(
         "list",
         "NOT_CONNECTED: No Temporal server could be reached at 127.0.0.1:1: connection refused. Start it, or set",

