@@ -42,7 +42,7 @@ from plansurvive.runtime.joining import joined, next_step
 from plansurvive.runtime.presence import Presence
 from plansurvive.runtime.service.stop_signals import stop_on_signals, stop_with_parent
 from plansurvive.runtime.service.worker_arguments import parser
-from plansurvive.runtime.settings import Settings
+from plansurvive.runtime.settings import Settings, said
 from plansurvive.runtime.start_files import StartFiles
 from plansurvive.runtime.task_queues import WORKER, Neighbours
 from plansurvive.runtime.versions.version import deployment_of
@@ -198,7 +198,7 @@ def run(arguments: Sequence[str], environ: Mapping[str, str]) -> int:
         gc_tuning.share_arenas()
         asyncio.run(serve(settings, child, patience))
     except PlanError as error:
-        print(safe(f"{error.code}: {error.message}"), file=sys.stderr)
+        print(safe(said(error)), file=sys.stderr)
         return 3 if isinstance(error, NotConnected) else 2 if error.code.startswith("BAD_SETTING") else 1
     return 0
 

@@ -17,6 +17,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import os
+import re
 import signal
 import socket
 import sys
@@ -33,14 +34,16 @@ from plansurvive.runtime.connect import Connection, Origin
 from plansurvive.runtime.errors import WorkerFailed
 from plansurvive.runtime.feature import variables_of_worker
 from plansurvive.runtime.presence import AWAY_SECONDS
-from plansurvive.runtime.settings import Settings
-from plansurvive.runtime.start_files import marks
+from plansurvive.runtime.settings import SettingError, Settings
+from plansurvive.runtime.start_files import check_start_files, marks
 from plansurvive.runtime.task_queues import WORKER, listeners
 
 START_SECONDS = 180.0
 """A busy machine compiles all of the code first, which takes a minute; a worker that ends is noticed at once."""
 LOOK_SECONDS = 2.0
 """How often a command that follows a plan looks whether its background worker is alive."""
+_REFUSED = re.compile(r"^BAD_SETTING: (\w+): (.*)\Z", re.MULTILINE | re.DOTALL)
+"""What a worker with a wrong setting says last (`runtime.settings.said`)."""
 DRAIN_SECONDS = 86_400
 """Seconds that a replaced worker has to finish its running steps."""
 
@@ -70,7 +73,7 @@ def worker_command() -> list[str]:
 async def ensure_worker(
     settings: Settings, connection: Connection, *, as_set: bool = True, again: bool = False
 ) -> BackgroundWorker | None:
-    """The background worker, started if needed; None if this server gets none. Raises WorkerFailed.
+    """The background worker, started if needed; None if this server gets none. Raises WorkerFailed, SettingError.
 
     `as_set`: one with other settings is replaced; else any that runs today's code will do. `again`: none is started
     but in the place of one that has died; `plan down` leaves none.
@@ -85,9 +88,11 @@ async def ensure_worker(
         environ = worker_environ(settings, connection)
         present = BackgroundWorker.read(record)
         if present and not _will_do(present, _fingerprint(environ, settings, connection), settings, as_set):
+            check_start_files(settings)  # before the old one ends
             _retire(present, record)
             present = None
         if present is None and not await _is_served_by_others(settings, connection):
+            check_start_files(settings)
             present = _start(settings, connection, environ, record)
         if present is not None:
             await _wait_until_it_listens(present, connection, record)
@@ -107,7 +112,7 @@ async def keep_worker(settings: Settings, connection: Connection, say: Callable[
                 say("The background worker ended unexpectedly; another one has been started.")
         except (PlanError, OSError, RPCError) as error:
             # The server may be away as well: whoever follows the plan says that. The next look tries again.
-            if isinstance(error, WorkerFailed):
+            if isinstance(error, (WorkerFailed, SettingError)):
                 say(error.message)
 
 
@@ -216,6 +221,8 @@ async def _wait_until_it_listens(worker: BackgroundWorker, connection: Connectio
         if worker.identity in await listeners(connection.client, worker.queue):
             return True
         if not worker.is_alive():
+            if refused := _REFUSED.search(daemon.tail(log)):
+                raise SettingError({refused[1]: refused[2]})
             raise WorkerFailed(f"The background worker exited at startup. {daemon.log_end(log)}")
         return False
 

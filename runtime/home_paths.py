@@ -21,6 +21,9 @@ def program(written: str) -> str:
     path = home_path(written)
     found = str(path) if path.is_absolute() else shutil.which(written) if "/" not in written else None
     if found is None or not os.access(found, os.X_OK):
+        first, *rest = written.split()
+        if rest and "/" not in first:
+            raise ValueError(f"`{written}` is not a program: `command` names the program, {first}, and `args` the rest")
         where = "is not on the worker's PATH" if "/" not in written else "is not a program with an absolute path"
         raise ValueError(f"`{written}` {where}; install it, or name its whole path in `command`")
     return found

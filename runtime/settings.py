@@ -48,6 +48,12 @@ class SettingError(PlanError):
         super().__init__("\n".join(lines), f"BAD_SETTING:{next(iter(problems))}")
 
 
+def said(error: PlanError) -> str:
+    """An error as programs print it: its code and its message, which names a setting once."""
+    setting = error.code.removeprefix("BAD_SETTING:")
+    return f"{error.code.replace(':', ': ')}: {error.message.removeprefix(f'{setting}: ')}"
+
+
 def _names(value: object) -> object:
     """Comma-separated text as a tuple; paths of .py files become absolute, since a worker runs in another directory."""
     if not isinstance(value, str):

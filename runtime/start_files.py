@@ -1,4 +1,7 @@
-"""The operator's files that a worker reads when it starts, as features name them (`READS` of their packages).
+"""The operator's files that a worker reads when it starts, as features name them.
+
+`READS` of their packages: name of the file -> (the setting that names another, if any; `module:function` that reads
+it with the settings, and raises SettingError).
 
 One rule for all of them: a worker goes by what they said when it started, and says so when they change; the worker that
 commands keep in the background is replaced by the next command.
@@ -7,6 +10,7 @@ commands keep in the background is replaced by the next command.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from importlib import import_module
 from pathlib import Path
 
 from plansurvive.runtime.settings import Settings
@@ -17,8 +21,16 @@ def start_files(settings: Settings) -> Iterator[Path]:
     """Where they are, whether or not there is one."""
     given = settings.as_environ()
     for package in packages():
-        for name, variable in getattr(package, "READS", {}).items():
+        for name, (variable, _) in getattr(package, "READS", {}).items():
             yield Path(given[variable]) if variable in given else settings.state_dir / name
+
+
+def check_start_files(settings: Settings) -> None:
+    """Raise SettingError for the first that a worker could not start with: it says so sooner, and to the person."""
+    for package in packages():
+        for _, reader in getattr(package, "READS", {}).values():
+            module, _, function = reader.partition(":")
+            getattr(import_module(f"{package.__name__}.{module}"), function)(settings)
 
 
 def marks(settings: Settings) -> dict[str, tuple[int, ...]]:

@@ -35,6 +35,9 @@ def parsed(text: str, path: Path, setting: str, *, quotes: bool = True) -> dict[
     try:
         return tomllib.loads(text)
     except (ValueError, RecursionError) as error:  # ValueError: not TOML, a number of thousands of digits
+        if text.lstrip().startswith("{"):
+            problem = "it is not TOML but JSON; a table is written as `[TABLE.NAME]`, and below it lines `KEY = VALUE`"
+            raise refusal(setting, path, problem) from None
         raise refusal(setting, path, f"it is not TOML: {error}" if quotes else not_toml(error)) from None
 
 

@@ -6,6 +6,7 @@ Nothing of a value is quoted, as it may be secret.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from types import UnionType
@@ -35,16 +36,18 @@ def shaped(
     *,
     quotes: bool = True,
     examples: Mapping[str, tuple[str, str]] | None = None,
+    meant: Mapping[str, str] | None = None,
 ) -> M:
     """The content of a file as its model has it. Raises SettingError about `setting`, with the first problems.
 
     `quotes`: as in `parsed`. `examples`: by key of the whole file, the header of a table and a line below it.
+    `meant`: as in `misfits`.
     """
     data = parsed(text, path, setting, quotes=quotes)
     try:
         return model.model_validate(data)
     except ValidationError as error:
-        raise wrong(text, path, setting, misfits(model, data, error, examples=examples)) from None
+        raise wrong(text, path, setting, misfits(model, data, error, examples=examples, meant=meant)) from None
 
 
 def misfits(
@@ -57,12 +60,12 @@ def misfits(
 ) -> list[tuple[KeyPath, str]]:
     """What is wrong with the data of a file: for each key its path, and what is allowed there.
 
-    `examples`: as in `shaped`. `meant`: keys by the names that other programs have for them.
+    `examples`: as in `shaped`. `meant`: by a name that others have for a key, the key, or what to write instead.
     """
     found = dict[KeyPath, list[str]]()
     for each in error.errors(include_input=False, include_url=False):
         place = place_in(data, each["loc"], is_missing=each["type"] == "missing")
-        found.setdefault(place, []).append(_wrong(model, place, each, examples or {}, meant or {}))
+        found.setdefault(place, []).append(_wrong(model, place, each, examples or {}, data, meant or {}))
     return [(place, ", or ".join(dict.fromkeys(texts))) for place, texts in found.items()]
 
 
@@ -103,13 +106,17 @@ def _wrong(
     place: KeyPath,
     error: Any,
     examples: Mapping[str, tuple[str, str]],
+    data: Mapping[str, Any],
     meant: Mapping[str, str],
 ) -> str:
     kind, message = error["type"], in_plain_words(str(error["msg"])).replace("a valid tuple", "a list")
     if kind == "extra_forbidden":
         known = [*dict.fromkeys(name for each in _types(model, place[:-1]) for name in _keys(each))]
         other = meant.get(str(place[-1]), "")
-        near = f"; did you mean '{other}'?" if other in known else Hints().question(str(place[-1]), known)
+        near = f"; did you mean '{other}'?" if other.partition(".")[0] in known else ""
+        near = near or Hints().question(str(place[-1]), known) or (f"; {other}" if " " in other else "")
+        if not near and len(place) == 1:
+            near = _without_its_table(model, str(place[0]), data[str(place[0])])
         return f"there is no such key{near or ('; there are ' + ', '.join(known) if known else '')}"
     if kind == "missing":
         return "it is missing"
@@ -122,6 +129,24 @@ def _wrong(
         return f"should be a list of tables: `[[{'.'.join(map(str, place))}]]`"
     message = message.removeprefix("String ")
     return f"its name {message}" if "[key]" in error["loc"] else message
+
+
+def _without_its_table(model: type[BaseModel], key: str, value: Any) -> str:
+    """Of a key at the top that is a name: the table that it belongs in; empty if that is not certain."""
+    inner = {
+        table: _keys(each)
+        for table in _keys(model)
+        for of in _types(model, (table,))
+        if get_origin(of) is dict
+        for each in _flat(get_args(of)[1])
+        if _is_model(each)
+    }
+    fits = [table for table, keys in inner.items() if isinstance(value, dict) and value.keys() & {*keys}]
+    table = fits[0] if fits else next(iter(inner)) if len(inner) == 1 and len(_keys(model)) == 1 else ""
+    if not table or not re.fullmatch(r"[A-Za-z0-9_-]+", key):
+        return ""
+    row = "" if isinstance(value, dict) else f", and below it `{_table(model, (table,))[1]}`"
+    return f"; write `[{table}.{key}]`{row}"
 
 
 def _table(model: type[BaseModel], place: KeyPath) -> tuple[str, str]:

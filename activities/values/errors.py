@@ -42,13 +42,19 @@ def tool_error(error: BaseException) -> ToolError:
     if isinstance(error, OSError) and error.errno in _SYSTEM:
         code, retryable = _SYSTEM[error.errno]
         place = f": {shown(str(error.filename))}" if error.filename is not None else ""
-        remedy = "; free some space where it writes, in the workspace or PLANS_STATE_DIR" if code == "NO_SPACE" else ""
-        text = f"{error.strerror or type(error).__name__}{place}{remedy}"
+        text = f"{error.strerror or type(error).__name__}{place}{_remedy(error) if code == 'NO_SPACE' else ''}"
         return ToolError(code, bounded(text), retryable=retryable)
     text = str(error)
     return ToolError(
         "TOOL_FAILED", bounded(f"{type(error).__name__}: {text}" if text else type(error).__name__), retryable=True
     )
+
+
+def _remedy(error: OSError) -> str:
+    """Where to free space: a path that is not absolute is in the workspace."""
+    if error.filename is not None and not str(error.filename).startswith("/"):
+        return "; free some space on the disk of the workspace"
+    return "; free some space where it writes, in the workspace or PLANS_STATE_DIR"
 
 
 def masked_error(error: Exception, secrets: Secrets) -> Exception:

@@ -119,9 +119,11 @@ def write_beside(place: DirectoryEntry, name: str, pieces: Iterable[bytes]) -> S
     """
     try:
         return _write_new(place, name, pieces)
-    except BaseException:
+    except BaseException as error:
         with suppress(FileNotFoundError):
             os.unlink(name, dir_fd=place.directory)
+        if isinstance(error, OSError) and error.filename in (None, name):
+            error.filename = place.path  # the name that people know
         raise
 
 

@@ -17,7 +17,7 @@ from plansurvive.apps.web.serve import serve
 from plansurvive.client.access import Access
 from plansurvive.plans.errors import PlanError
 from plansurvive.plans.text.safe_text import safe
-from plansurvive.runtime.settings import Settings
+from plansurvive.runtime.settings import Settings, said
 
 
 def _ready(access: Access) -> None:
@@ -38,7 +38,7 @@ def _run() -> int:
     try:
         asyncio.run(_main())
     except PlanError as error:
-        sys.stderr.write(safe(f"{error.code}: {error.message}") + "\n")
+        sys.stderr.write(safe(said(error)) + "\n")
         return 1
     except KeyboardInterrupt:  # before it listens to signals
         return 130

@@ -6,5 +6,5 @@ process is started.
 """
 
 REACHES_OUT = True
-READS = {"agents.toml": "PLANS_AGENTS"}
+READS = {"agents.toml": ("PLANS_AGENTS", "agents_file:read_agents")}
 COMMANDS: dict[str, tuple[str, str]] = {}

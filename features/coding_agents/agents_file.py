@@ -36,6 +36,12 @@ SETTING = "PLANS_AGENTS"
 MAX_AGENTS = 50
 SESSION = "{session}"
 """What stands for a session's id in `open`."""
+_FOREIGN = {
+    "args": "`command` is a list: the program, then its arguments",
+    "model": "a model is chosen as the program has it: an argument in `command`, or a variable in `env`",
+    "type": "leave it out: every agent speaks the Agent Client Protocol",
+}
+"""Keys in the files of other programs."""
 
 Name = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_-]{0,39}$")]
 Variable = Annotated[str, StringConstraints(pattern=r"^[A-Za-z_][A-Za-z0-9_]{0,199}$")]
@@ -132,7 +138,7 @@ def read_agents(settings: Settings) -> Mapping[str, CodingAgent]:
     text = read_text(path, SETTING, is_named=is_named, may_do="have programs started")
     if text is None:
         return {}
-    return checked(shaped(AgentsFile, text, path, SETTING).agents, "agents", text, path, SETTING)
+    return checked(shaped(AgentsFile, text, path, SETTING, meant=_FOREIGN).agents, "agents", text, path, SETTING)
 
 
 def unknown(name: str, known: Mapping[str, CodingAgent], path: Path) -> str:

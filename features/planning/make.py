@@ -129,14 +129,18 @@ class MakeRequest:
             shown = view.to_json()
             output.show_json({"planId": started.plan_id, "status": shown["status"], "problems": shown["problems"]})
             return NOT_SOUND
-        output.show("\n".join(rows_of(view)))
+        if view.steps:
+            output.show("\n".join(rows_of(view)))
         output.show_problems(view.problems, "The draft")
         name = started.plan_id
-        output.say(
-            f"The draft stays in review until its problems are fixed.\n"
-            f"  change      plan edit {name} --set STEP.args.NAME=VALUE\n"
-            f'  regenerate  plan regenerate {name} "FEEDBACK"\n  discard     plan cancel {name}'
-        )
+        if view.steps:
+            output.say(
+                f"The draft stays in review until its problems are fixed.\n"
+                f"  change      plan edit {name} --set STEP.args.NAME=VALUE"
+            )
+        else:
+            output.say("The LLM has written no plan; the draft stays in review until it has.")
+        output.say(f'  regenerate  plan regenerate {name} "FEEDBACK"\n  discard     plan cancel {name}')
         return NOT_SOUND
 
     async def _write(self, here: Connected, started: Started, file: str) -> int:
@@ -182,4 +186,4 @@ def rows_of(view: PlanView) -> list[str]:
         rows += [f"     After: {', '.join(step.needs)}"] if step.needs else []
         rows += ["     Requires approval ⚠"] if step.requires_approval else []
     rows += [f"! {line(problem.message)}" for problem in races_among(view.steps)]
-    return rows if view.steps else [*rows, "(the LLM's answer does not contain a plan)"]
+    return rows if view.steps else [*rows, "(there are no steps)"]

@@ -34,7 +34,7 @@ from plansurvive.features.policy.rule import (
     as_people,
 )
 from plansurvive.features.policy.settings import PolicySettings
-from plansurvive.plans.definition.near_names import Hints
+from plansurvive.plans.definition.near_names import ARGUMENTS, Hints
 from plansurvive.plans.signature import PAGE
 from plansurvive.runtime.settings import Settings
 from plansurvive.runtime.toml_file import read_text, refusal, syntax_problem
@@ -56,7 +56,8 @@ _TABLES = {
     "groups": ("[groups]", 'ops = ["ann", "bob"]'),
 }
 """A table of each kind, and a line of it."""
-_ELSEWHERE = {"match": "tool", "tools": "tool", "commands": "command", "action": "decide", "effect": "decide",
+_ELSEWHERE = {**{name: f"args.{name}" for name in ARGUMENTS},
+              "match": "tool", "tools": "tool", "commands": "command", "action": "decide", "effect": "decide",
               "verdict": "decide", "approvers": "by", "users": "people", "hosts": "host", "rules": "rule",
               "arguments": "args", "timeout": "expires"}  # fmt: skip
 """Names that other programs have for the keys."""

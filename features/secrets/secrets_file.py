@@ -47,6 +47,9 @@ _KEPT = {
     "run_python": "its only text is code, which is kept with the plan; use run_command and its `env`",
 }
 """Tools that cannot have secrets, and why."""
+_ELSEWHERE = 'the file says where a secret is, not what it is: `from = "env:NAME"` or "file:PATH"'
+_FOREIGN = dict.fromkeys(("value", "secret", "token", "password"), _ELSEWHERE)
+"""Keys in the files of other programs."""
 
 
 def none_in(path: Path) -> str:
@@ -144,7 +147,7 @@ def unknown_tools(entries: Mapping[str, Entry], known: Sequence[str]) -> Mapping
 
 
 def _checked(path: Path, text: str) -> Mapping[str, Entry]:
-    found = shaped(_File, text, path, SETTING, quotes=False).secrets
+    found = shaped(_File, text, path, SETTING, quotes=False, meant=_FOREIGN).secrets
     problems = [
         (("secrets", name, *key.split(".")), what)
         for name, entry in found.items()

@@ -4,7 +4,7 @@ The library `mcp` is an extra, and loaded only when a server is used.
 """
 
 REACHES_OUT = True
-READS = {"mcp.toml": "PLANS_MCP"}
+READS = {"mcp.toml": ("PLANS_MCP", "servers:read_servers")}
 COMMANDS = {
     "mcp servers": (
         "commands:servers",

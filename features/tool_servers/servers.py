@@ -39,6 +39,16 @@ FILE = "mcp.toml"
 """Name of the file in the state directory, unless PLANS_MCP names another."""
 SETTING = "PLANS_MCP"
 
+_KIND = "leave it out: `command` or `url` says how the server is reached"
+_FOREIGN = {
+    "type": _KIND, "transport": _KIND,
+    "headers": 'a bearer token is `token = "env:NAME"`, and no other headers are sent',
+    "cwd": "it works in a directory of its own, or with `workspace` in that of the plan",
+    "disabled": "take the table out of the file instead", "disabledTools": "`deny` names tools that are left out",
+    "autoApprove": 'write `approval = {TOOL = "never"}`', "alwaysAllow": 'write `approval = {TOOL = "never"}`',
+}  # fmt: skip
+"""Keys in the files of other programs."""
+
 
 class ToolServerFile(Value):
     """The content of an mcp.toml."""
@@ -59,7 +69,9 @@ def read_servers(settings: Settings) -> Mapping[str, ToolServer]:
     )
     if found is None:
         return {}
-    return checked(shaped(ToolServerFile, found, path, SETTING).servers, "servers", found, path, SETTING)
+    return checked(
+        shaped(ToolServerFile, found, path, SETTING, meant=_FOREIGN).servers, "servers", found, path, SETTING
+    )
 
 
 def secrets_in(servers: Mapping[str, ToolServer], directory: Path, environ: Mapping[str, str]) -> list[SecretStr]:

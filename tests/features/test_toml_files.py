@@ -101,3 +101,28 @@ def test_a_value_that_may_be_secret_is_quoted_nowhere(settings: Settings) -> Non
         key = file.row.partition(" ")[0]
         for row in (f'{key} = {{sk1234 = "sk1234"}}', 'x = "sk1234"'):
             assert '"sk1234"' not in refused(file, settings, f"{file.header}\n{row}")
+
+
+@TYPES
+def test_a_name_without_its_table_is_answered_with_the_table(file: File, settings: Settings) -> None:
+    said = refused(file, settings, f"[qqqqqq]\n{file.row}")
+    assert f"line 1, qqqqqq: there is no such key; write `{file.header.partition('.')[0]}.qqqqqq]`" in said
+    if file.name in ("mcp.toml", "secrets.toml", "agents.toml"):
+        said = refused(file, settings, "QQQQQQ = 5")
+        assert f"QQQQQQ: there is no such key; write `[{file.table}.QQQQQQ]`, and below it `" in said
+
+
+@TYPES
+def test_json_is_answered_with_the_form_of_toml(file: File, settings: Settings) -> None:
+    assert refused(file, settings, '{"servers": {}}').startswith("it is not TOML but JSON; a table is written as `[")
+
+
+def test_keys_of_other_programs_are_answered_with_ours(settings: Settings) -> None:
+    for name, key, wanted in (
+        ("mcp.toml", "type", "leave it out: `command` or `url` says"),
+        ("mcp.toml", "headers", "a bearer token is `token ="),
+        ("secrets.toml", "value", "the file says where a secret is"),
+    ):
+        file = next(each for each in FILES if each.name == name)
+        said = refused(file, settings, f'{file.header}\n{file.row}\n{key} = "x"')
+        assert f"{key}: there is no such key; {wanted}" in said

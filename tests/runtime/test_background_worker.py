@@ -18,8 +18,7 @@ from temporalio.worker import Worker
 from plansurvive.runtime.background_worker import ensure_worker, recorded, stop_workers, worker_code
 from plansurvive.runtime.base.code_place import CODE
 from plansurvive.runtime.connect import Connection, reach
-from plansurvive.runtime.errors import WorkerFailed
-from plansurvive.runtime.settings import Settings
+from plansurvive.runtime.settings import SettingError, Settings, said
 from plansurvive.runtime.task_queues import listeners
 from tests.kit.waiting import until
 
@@ -141,9 +140,21 @@ async def test_none_is_started_when_it_is_switched_off_or_the_server_is_elsewher
 
 @pytest.mark.slow
 @pytest.mark.sampled
-async def test_one_that_cannot_start_shows_the_end_of_its_log(settings: Settings, connection: Connection) -> None:
-    with pytest.raises(WorkerFailed, match="BAD_SETTING:PLANS_TOOLS"):
+async def test_a_setting_that_it_cannot_start_with_is_told_as_one(settings: Settings, connection: Connection) -> None:
+    with pytest.raises(SettingError) as caught:
         await ensure_worker(settings.with_flags(tools="no.such.module"), connection)
+    assert caught.value.code == "BAD_SETTING:PLANS_TOOLS"
+    assert said(caught.value).startswith("BAD_SETTING: PLANS_TOOLS: ")
+    assert said(caught.value).count("PLANS_TOOLS") == 1
+
+
+async def test_none_is_started_with_a_file_that_it_could_not_read(settings: Settings, connection: Connection) -> None:
+    settings.make_state_dir()
+    (settings.state_dir / "limits.toml").write_text("[tools.http_request]\nrate = 60\n")
+    (settings.state_dir / "limits.toml").chmod(0o600)
+    with pytest.raises(SettingError, match=r"limits.toml: line 2, tools.http_request.rate: write a rate as text"):
+        await ensure_worker(settings, connection)
+    assert not list(settings.state_dir.glob("worker-*.log"))
 
 
 @pytest.mark.slow

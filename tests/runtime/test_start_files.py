@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from plansurvive.runtime import up
-from plansurvive.runtime.settings import Settings
-from plansurvive.runtime.start_files import StartFiles, sentence, start_files
+from plansurvive.runtime.settings import SettingError, Settings
+from plansurvive.runtime.start_files import StartFiles, check_start_files, sentence, start_files
 
 pytestmark = pytest.mark.uses("coding_agents", "limits", "notify", "quotas", "secrets", "tool_servers")
 NAMES = ["agents.toml", "limits.toml", "mcp.toml", "notify.toml", "quotas.toml", "secrets.toml"]
@@ -33,3 +33,14 @@ def test_a_change_is_seen_once(settings: Settings, name: str) -> None:
 def test_no_running_plan_up_has_read_anything(settings: Settings) -> None:
     (settings.state_dir / "agents.toml").write_text("# new")
     assert up.changed_since(settings) == []
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_one_that_no_worker_could_start_with_is_refused_before_that(settings: Settings, name: str) -> None:
+    check_start_files(settings)
+    path = settings.state_dir / name
+    path.write_text("nonsense = 1")
+    path.chmod(0o600)
+    with pytest.raises(SettingError, match=f"{path}: line 1, nonsense: there is no such key") as caught:
+        check_start_files(settings)
+    assert caught.value.code.startswith("BAD_SETTING:PLANS_")

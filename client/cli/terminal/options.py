@@ -50,9 +50,11 @@ Version = Annotated[int | None, typer.Option("--version", metavar="N", help="Fai
 
 
 def check_out(out: str | None, yes: bool) -> None:
-    """Raise PlanError if --out is combined with --yes, is a directory or cannot be written."""
+    """Raise PlanError if --out is combined with --yes, is a directory, is there already or cannot be written."""
     if out and (yes or Path(out).is_dir()):
         raise PlanError("--out needs the name of a file and cannot be combined with --yes", "BAD_USAGE")
+    if out and Path(out).is_file():  # it may have been edited since it was written
+        raise PlanError(f"--out: {out} exists already; choose another file, or remove it first", "BAD_USAGE")
     if out and not os.access(Path(out).absolute().parent, os.W_OK):
         raise PlanError(f"--out: {out} cannot be written; create its directory or choose another file", "BAD_USAGE")
 

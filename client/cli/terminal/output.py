@@ -22,6 +22,7 @@ from plansurvive.client.cli.terminal.console import SafeConsole
 from plansurvive.client.cli.terminal.environment import default, environ
 from plansurvive.plans.errors import InvalidPlan, PlanError
 from plansurvive.plans.text.safe_text import json_text, line, safe
+from plansurvive.runtime.settings import said
 
 if TYPE_CHECKING:
     from plansurvive.plans.model import Problem
@@ -176,11 +177,8 @@ def show_error(error: PlanError, *, as_json: bool, where: str = "", lines: Seque
     elif isinstance(error, InvalidPlan):
         show_problems(error.problems, where, lines)
     else:
-        setting = error.code.removeprefix("BAD_SETTING:")
-        head, *rest = safe(error.message.removeprefix(f"{setting}: ")).splitlines() or [
-            ""
-        ]  # the code names the setting
         code = error.code.replace(":", ": ")  # BAD_SETTING:NAME, as scripts know it
+        head, *rest = safe(said(error).removeprefix(f"{code}: ")).splitlines() or [""]
         rows = [Text.assemble((f"{code}: ", "bold red"), head), *(Text(f"  {each}") for each in rest)]
         remark(Text("\n").join(each for row in rows for each in broken(row, err())))
 

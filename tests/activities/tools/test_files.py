@@ -177,7 +177,7 @@ def test_a_failed_write_leaves_the_old_file_and_nothing_else(attempts: Attempts,
             try:
                 asyncio.run(attempts.run("write_file", path=name, content="n" * 100_000))
             except ApplicationError as error:
-                print(error.type, error.non_retryable)
+                print(error.type, error.non_retryable, error.message)
     """
     done = subprocess.run(
         [sys.executable, "-c", textwrap.dedent(program)],
@@ -185,7 +185,11 @@ def test_a_failed_write_leaves_the_old_file_and_nothing_else(attempts: Attempts,
         text=True,
         cwd=Path(__file__).parents[3],
     )
-    assert done.stdout == "NO_SPACE False\n" * 2, done.stderr
+    rows = [
+        f"NO_SPACE False File too large: '{name}'; free some space on the disk of the workspace"
+        for name in ("x", "new")
+    ]
+    assert done.stdout.splitlines() == rows, done.stderr
     assert names(attempts.workspace) == ["x"]
     assert (attempts.workspace / "x").read_text() == "old"
 

@@ -46,6 +46,10 @@ def test_the_plan_is_written_to_a_file_that_check_accepts(tmp_path: Path, capsys
     imported_by(written(tmp_path, CLEAN), "--out", out)
     assert capsys.readouterr().out == f"Wrote {out}; check it with: plan check {out}\n"
     assert run(["check", out], {"HOME": "/nowhere"}) == 0
+    Path(out).write_text("# edited by hand\n")
+    imported_by(written(tmp_path, CLEAN), "--out", out, code=2)
+    assert f"--out: {out} exists already; choose another file, or remove it first" in capsys.readouterr().err
+    assert Path(out).read_text() == "# edited by hand\n"
 
 
 def test_json_has_the_plan_and_the_report(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -174,6 +174,9 @@ async def test_a_draft_that_is_no_plan_is_kept_and_says_why(environ: Environ, ll
     ended = await plan(environ, "make", "write two notes", "--id", "draft")
     assert ended.code == 1
     assert "LLM_BAD_ANSWER" in ended.err
+    assert "The LLM has written no plan; the draft stays in review until it has." in ended.err
+    assert "plan edit draft" not in ended.err
+    assert ended.out.count("\n") <= 2  # the id and its link, and nothing of an answer that there may not be
     assert "plan regenerate draft" in ended.err
     assert (await plan(environ, "make", "   ")).code == 2
     assert (await plan(environ, "cancel", "draft")).code == 0

@@ -80,6 +80,8 @@ WRONG = {
     "no table of a rule": ("rule = [5]", 1, "rule 1: should be a table: `[[rule]]`, and below it `name = ...`"),
     "no arguments": (f"{RULE}args = 5", 4, "rule 'a': args: should name arguments"),
     "no person": ("[people]\nann = 5", 2, "people.ann: should be a table: `[people.ann]`, and below it `logins"),
+    "one rule": ('[rule]\nname = "a"', 1, "should be a list of tables: `[[rule]]`"),
+    "an argument": (f'{RULE}path = "docs/**"', 4, "did you mean 'args.path'"),
     "not TOML": ('[[rule]]\nname = "a\n', 2, "not TOML"),
 }  # fmt: skip
 
