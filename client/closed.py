@@ -15,10 +15,10 @@ from plansurvive.client.errors import PlanClosed
 from plansurvive.client.ids import plan_id
 from plansurvive.client.later_runs import later_runs
 from plansurvive.client.rpc import ask_view
-from plansurvive.plans.definition.near_names import unknown_step
 from plansurvive.plans.errors import PlanError
 from plansurvive.plans.execution.resume import base_id, not_done
 from plansurvive.plans.flow.ids import is_pattern
+from plansurvive.plans.flow.unknown_step import unknown_step
 from plansurvive.plans.model.identities import AGENT_PREFIX
 from plansurvive.plans.run import DONE, PlanStatus, Run
 from plansurvive.plans.text.safe_text import line

@@ -46,8 +46,9 @@ from plansurvive.plans.errors import PlanError
 from plansurvive.plans.execution.approvals import sentence
 from plansurvive.plans.execution.messages import Via
 from plansurvive.plans.file_stamps import Stamp
+from plansurvive.plans.flow.unknown_step import unknown_step
 from plansurvive.plans.run import ENDED, Decision, PlanStatus, Run
-from plansurvive.plans.views.models import BriefView, InnerStep, InsidePage, PlanView
+from plansurvive.plans.views.models import BriefView, InnerStep, InsidePage, PlanView, listed_steps
 from plansurvive.plans.views.models.live import LiveView
 from plansurvive.plans.views.progress import events as progress
 from plansurvive.plans.views.progress.events import EventView
@@ -321,8 +322,10 @@ async def inside(
     try:
         return await ask_view(client, plan, InsidePage, "inside", asked)
     except ValueError:  # an empty answer
-        text = f"the plan has no step '{step_id}', or it has not started; `plan show` lists its steps"
-        raise PlanError(text, "UNKNOWN_STEP") from None
+        known = [each.id for each in listed_steps((await brief(client, plan)).steps)]
+        if step_id in known:
+            raise PlanError(f"step '{step_id}' has not started; `plan show` shows it", "UNKNOWN_STEP") from None
+        raise unknown_step(step_id, known) from None
 
 
 async def all_inside(client: Client, plan: str, step_id: str) -> AsyncIterator[InnerStep]:

@@ -18,10 +18,10 @@ from plansurvive.features.cache.model import CacheNote, Difference
 from plansurvive.features.cache.rules import asked, note_of, refusal
 from plansurvive.features.cache.standing import standing
 from plansurvive.plans.children.family import is_of_earlier_run, members_of
-from plansurvive.plans.definition.near_names import unknown_step
 from plansurvive.plans.definition.scopes import FINALLY, UNDO
 from plansurvive.plans.expressions.references import find
 from plansurvive.plans.flow.ids import inner_id
+from plansurvive.plans.flow.unknown_step import unknown_step
 from plansurvive.plans.model import Step, Value
 from plansurvive.plans.run import Run
 from plansurvive.plans.text.safe_text import line

@@ -14,10 +14,12 @@ from plansurvive.client.cli.terminal.options import AsJson, By, Comment, Id, Ste
 from plansurvive.client.cli.terminal.session import author
 from plansurvive.client.plan_file import load
 from plansurvive.features.editing import verbs
-from plansurvive.plans.editing.apply_edits import PLAN_FIELDS, STEP_FIELDS
+from plansurvive.plans.definition.near_names import Hints
+from plansurvive.plans.editing.apply_edits import PLAN_FIELDS, STEP_FIELDS, STEPS_ARE_CHANGED
 from plansurvive.plans.editing.edits import AddStep, Edit, MoveStep, RemoveStep, SetField, SkipStep, UnskipStep
 from plansurvive.plans.editing.step_places import setting_of
 from plansurvive.plans.errors import PlanError
+from plansurvive.plans.model import Plan
 
 Sets = Annotated[
     list[str],
@@ -60,6 +62,9 @@ def add(
     step = load(file).data
     if not isinstance(step, dict):
         raise PlanError(f"{file} does not hold a step; write one object with id, tool and args", "PLAN_SCHEMA")
+    if "steps" in step and "id" not in step:
+        shape = "{id: NAME, tool: TOOL, args: {...}}"
+        raise PlanError(f"{file} is a plan; `plan add` takes one step: {shape}", "PLAN_SCHEMA")
     if after and before:
         raise PlanError("give --after or --before, not both", "BAD_USAGE")
     _apply(plan, [AddStep(op="add", step=step, after=after, before=before)], by, comment, expect, as_json)
@@ -113,6 +118,8 @@ def _set(text: str) -> SetField:
     if value is None or not place:
         raise PlanError(f"--set {text!r} is not STEP.FIELD=VALUE", "BAD_USAGE")
     is_step = rest.split(".")[0].split("[")[0] in STEP_FIELDS or first.split(".")[0].split("[")[0] not in PLAN_FIELDS
+    if is_step and not rest and (meant := _of_plan(first)):
+        raise PlanError(f"--set {text!r}: {meant}", "BAD_USAGE")
     if is_step and not rest:
         raise PlanError(f"--set {text!r} does not name a field; write {first}.args.NAME=VALUE", "BAD_USAGE")
     found: Any = value
@@ -122,3 +129,14 @@ def _set(text: str) -> SetField:
         return SetField(op="set", step_id=first if is_step else None, path=rest if is_step else place, value=found)
     except ValueError:
         raise PlanError(f"--set {text!r}: {first!r} is not a valid step id", "BAD_USAGE") from None
+
+
+def _of_plan(name: str) -> str:
+    """What is said of a field of the plan that cannot be set, or a misspelt one; empty: it may be the id of a step."""
+    if name == "steps":
+        return f"{STEPS_ARE_CHANGED}=VALUE, with `plan add`, `remove`, `move` and `edit`"
+    known = ", ".join(sorted(PLAN_FIELDS))
+    if name in {field.alias or key for key, field in Plan.model_fields.items()}:
+        return f"'{name}' of a plan cannot be set; set one of {known}"
+    near = Hints().near(name, PLAN_FIELDS)
+    return f"did you mean {near}=VALUE? A field of a step is STEP.FIELD=VALUE" if near else ""

@@ -19,10 +19,10 @@ from plansurvive.client.errors import PlanNotFound
 from plansurvive.client.ids import recorded_id
 from plansurvive.client.rpc import ask, describe, heartbeat_of, memo_of
 from plansurvive.plans.activity_io import WORKER_LOST, logs_of, time_of
-from plansurvive.plans.definition.near_names import unknown_step
 from plansurvive.plans.errors import PlanError
 from plansurvive.plans.flow.ids import covers, of_call
 from plansurvive.plans.flow.progress import CANCELLED
+from plansurvive.plans.flow.unknown_step import unknown_step
 from plansurvive.plans.run import Status
 from plansurvive.plans.views.models.live import LiveView, live_of
 from plansurvive.plans.views.progress.logs import LoggedAttempt, LoggedStep, LogsPage

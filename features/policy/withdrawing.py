@@ -12,10 +12,10 @@ from typing import NamedTuple
 
 from plansurvive.features.policy.messages import Withdraw
 from plansurvive.features.policy.model import Consents, Decided
-from plansurvive.plans.definition.near_names import unknown_step
 from plansurvive.plans.errors import Refused
 from plansurvive.plans.execution import remembered
 from plansurvive.plans.flow.ids import is_pattern
+from plansurvive.plans.flow.unknown_step import unknown_step
 from plansurvive.plans.log import LogKind
 from plansurvive.plans.model import Step
 from plansurvive.plans.model.identities import identity

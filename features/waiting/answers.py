@@ -13,12 +13,12 @@ from typing import Any, Literal
 
 from plansurvive.features.waiting.messages import AnswerQuestion
 from plansurvive.plans.definition import questions
-from plansurvive.plans.definition.near_names import unknown_step
 from plansurvive.plans.definition.questions import ASK
 from plansurvive.plans.errors import Refused
 from plansurvive.plans.execution import approvals
 from plansurvive.plans.execution.asking import digest_of_question, question_of, void_answer
 from plansurvive.plans.execution.readiness import ReadinessIndex
+from plansurvive.plans.flow.unknown_step import unknown_step
 from plansurvive.plans.log import LogKind
 from plansurvive.plans.model import Step
 from plansurvive.plans.run import DONE, Run, Status

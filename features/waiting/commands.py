@@ -17,10 +17,10 @@ from plansurvive.client.rpc import ask_view
 from plansurvive.client.verbs import runs
 from plansurvive.features.waiting.language import name_problem
 from plansurvive.features.waiting.messages import KEPT
-from plansurvive.plans.definition.near_names import unknown_step
 from plansurvive.plans.definition.plain_words import json_problem
 from plansurvive.plans.definition.questions import ASK, value_of
 from plansurvive.plans.errors import PlanError, Refused
+from plansurvive.plans.flow.unknown_step import unknown_step
 from plansurvive.plans.text.safe_text import line, quoted
 from plansurvive.plans.views.models import BriefView, CallView, listed_steps
 from plansurvive.plans.views.queries import BRIEF
@@ -83,8 +83,15 @@ async def _question(here: Connected, plan: str, step: str) -> CallView:
         known = [each.id for each in (await runs.brief(here.client, plan)).steps]
         raise unknown_step(step, known)
     if item.tool != ASK and not item.is_question:
-        raise Refused(f"step '{item.step_id}' asks no question; see: plan show {plan_id(plan)}", "NOT_A_QUESTION")
+        raise Refused(f"step '{item.step_id}' asks no question; {_instead(item, plan_id(plan))}", "NOT_A_QUESTION")
     return item
+
+
+def _instead(item: CallView, plan: str) -> str:
+    """What to do about a step that asks no question."""
+    if item.kind == "approval" and not item.decided:
+        return f"it awaits approval: {item.command(plan)}"
+    return f"see: plan show {plan} {item.step_id}"
 
 
 async def _answer(here: Connected, plan: str, step: str, text: str, by: str | None, digest: str | None) -> str:

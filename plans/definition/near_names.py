@@ -10,8 +10,6 @@ from __future__ import annotations
 from collections.abc import Collection
 from difflib import get_close_matches
 
-from plansurvive.plans.errors import Refused
-
 MAX_NAMES = 1_000
 """Among more names than this nothing is searched."""
 MAX_CHARACTERS = 128
@@ -107,12 +105,6 @@ def _folded(name: str) -> str:
 
 _FOLDED = {_folded(name): meant for name, meant in ELSEWHERE.items()}
 _FOLDED_ANSWERS = {_folded(name): text for name, text in ANSWERS.items() if _folded(name)}
-
-
-def unknown_step(name: str, known: Collection[str]) -> Refused:
-    """What is raised of a step that a plan does not have."""
-    hint = Hints().question(name, known).replace("?", "? ") or "; "
-    return Refused(f"the plan has no step '{name[:200]}'{hint}`plan show` lists its steps", "UNKNOWN_STEP")
 
 
 class Hints:

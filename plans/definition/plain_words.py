@@ -26,6 +26,10 @@ _WORDS = (
     ("String should have at least 1 character", "should not be empty"),
     ("String should have", "should have"),
     ("List should have", "should have"),
+    (
+        "String should match pattern '^[0-9a-f]{64}$'",
+        "it has 64 digits, 0-9 and a-f; `plan pending --json` shows it",
+    ),
 )
 
 

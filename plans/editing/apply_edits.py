@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 from plansurvive.plans.change_log import MAX_CHARACTERS, Revision, differences, shortened, step_lines
 from plansurvive.plans.definition.checks.validation import condition_problems, errors, problems
 from plansurvive.plans.definition.dependencies import dependencies
+from plansurvive.plans.definition.near_names import Hints, named_elsewhere
 from plansurvive.plans.editing.draft import Draft, has_begun
 from plansurvive.plans.editing.edit_limits import check_open, check_queues, check_version
 from plansurvive.plans.editing.edits import AddStep, Edit, Edits, MoveStep, RemoveStep, SetField, SkipStep, UnskipStep
@@ -33,6 +34,7 @@ from plansurvive.plans.signature import signer_of
 
 STEP_FIELDS = frozenset(aliases(Step, On.EDIT))
 PLAN_FIELDS = frozenset(plan_aliases(OfPlan.EDIT))
+STEPS_ARE_CHANGED = "steps are added, removed and moved one by one; a field of one is set as STEP.FIELD"
 
 
 class Revised(NamedTuple):
@@ -96,8 +98,8 @@ def _set(draft: Draft, edit: SetField) -> None:
     allowed = PLAN_FIELDS if edit.step_id is None else STEP_FIELDS
     if root not in allowed:
         whose = "the plan" if edit.step_id is None else f"step '{edit.step_id}'"
-        text = f"'{root}' of {whose} cannot be set; set one of {', '.join(sorted(allowed))}"
-        raise Refused(text, "UNKNOWN_FIELD")
+        meant = _meant(draft, edit, root) or f"set one of {', '.join(sorted(allowed))}"
+        raise Refused(f"'{root}' of {whose} cannot be set; {meant}", "UNKNOWN_FIELD")
     data = draft.head if edit.step_id is None else draft.step(edit.step_id)
     try:
         put(data, edit.path, deepcopy(edit.value))
@@ -107,10 +109,31 @@ def _set(draft: Draft, edit: SetField) -> None:
         draft.changed.add(edit.step_id)
 
 
+def _meant(draft: Draft, edit: SetField, name: str) -> str:
+    """What is meant by a field that cannot be set; empty if that is not clear."""
+    if edit.step_id is None:
+        if name == "steps":
+            return STEPS_ARE_CHANGED
+        near = Hints().near(name, PLAN_FIELDS)
+        return f"did you mean '{near}'?" if near else ""
+    step = draft.step(edit.step_id)
+    spec = draft.run.facts.tools.get(str(step.get("tool")))
+    known = list(spec.args_schema.get("properties", {})) if spec is not None else []
+    if name in known:
+        return f"it is an argument of {step['tool']}: set {edit.step_id}.args.{edit.path}"
+    for fields, prefix in ((STEP_FIELDS, ""), (known, "args.")):
+        if near := named_elsewhere(name, fields) or Hints().near(name, fields):
+            return f"did you mean {edit.step_id}.{prefix}{near}?"
+    return ""
+
+
 def _add(draft: Draft, edit: AddStep) -> None:
     name = edit.step.get("id")
     if not isinstance(name, str) or not name:
-        raise Refused("the id of a step must be a non-empty string", "PLAN_SCHEMA")
+        shape = "{id: NAME, tool: TOOL, args: {...}}"
+        if "id" not in edit.step and "steps" in edit.step:
+            raise Refused(f"this is a plan, and not a step; give one step: {shape}", "PLAN_SCHEMA")
+        raise Refused(f"a step has an `id`, a text that is not empty; write {shape}", "PLAN_SCHEMA")
     anchor = edit.before or edit.after or ""
     inside = draft.place_inside(anchor)
     if name in draft.order if inside is None else any(row.get("id") == name for row in inside[0]):

@@ -13,12 +13,12 @@ from typing import Any, NamedTuple
 
 from pydantic import Field, TypeAdapter, ValidationError
 
-from plansurvive.plans.definition.near_names import unknown_step
 from plansurvive.plans.editing.draft import data_of
 from plansurvive.plans.editing.inner_edits import edited_outline, is_inner, others, override_of, place_of
 from plansurvive.plans.errors import InvalidPlan, Refused
 from plansurvive.plans.expressions.json_path import PathError, put
 from plansurvive.plans.flow.ids import lineage, template_of
+from plansurvive.plans.flow.unknown_step import unknown_step
 from plansurvive.plans.model import Plan, Step, Value
 from plansurvive.plans.model.plan import OfPlan, plan_names
 from plansurvive.plans.model.step_fields import On, aliases

@@ -15,12 +15,12 @@ from typing import Any, Literal
 from plansurvive.plans.change_log import logged, of_approver, stands_since
 from plansurvive.plans.definition.checks.validation import call_problems
 from plansurvive.plans.definition.dependencies import dependencies
-from plansurvive.plans.definition.near_names import unknown_step
 from plansurvive.plans.errors import Refused
 from plansurvive.plans.execution import remembered, undo_consent
 from plansurvive.plans.execution.messages import Decide
 from plansurvive.plans.execution.tool_history import keep_asked, keep_proposed
 from plansurvive.plans.flow.ids import around, is_inside, lineage, pattern_of, template_of
+from plansurvive.plans.flow.unknown_step import unknown_step
 from plansurvive.plans.log import LogKind
 from plansurvive.plans.model import ApprovalRule, Step
 from plansurvive.plans.plan_diff import same_value
@@ -159,7 +159,7 @@ def check(
     """
     step = run.step_of(message.step_id)
     if step is None:
-        raise unknown_step(message.step_id, run.steps)
+        raise unknown_step(message.step_id, run.steps, pattern_of)
     state = run.steps[step.id]
     _refuse_approval_of_question(run, step)
     if message.override:
@@ -205,8 +205,9 @@ def _check_digest(run: Run, step: Step, message: Decide) -> None:
     """Raise Refused for a decision about another call, or one that does not say which of several it is about."""
     if message.digest is not None and message.digest != digest_shown(run, step):
         raise Refused(
-            f"the decision is about another call (digest {message.digest[:12]}…): what step '{step.id}' would do"
-            f" {_since(run, step)}; read it with `plan pending` and decide about that",
+            f"the decision is about another call (digest {message.digest[:12]}…) than that of step '{step.id}'"
+            f" (now {digest_shown(run, step)[:12]}…): {_whose(run, step, message.digest)};"
+            f" read it with `plan pending {run.plan.id} {step.id}` and decide about that",
             "STALE_DIGEST",
         )
     named = message.digest is not None or message.version is not None
@@ -230,11 +231,20 @@ def is_changed(run: Run, step_id: str) -> bool:
     return any(run.edited.get(name) == CALL for each in places for name in lineage(each))
 
 
-def _since(run: Run, step: Step) -> str:
+def _since(run: Run, step: Step, otherwise: str = "has changed since") -> str:
     last = next((each for each in reversed(run.revisions) if any(step.id in line for line in each.diff)), None)
     if last is None:
-        return "has changed since"
+        return otherwise
     return f"was changed in version {last.version}{f' by {last.by}' if last.by else ''}"
+
+
+def _whose(run: Run, step: Step, digest: str) -> str:
+    """Why a digest may not be that of the step."""
+    other = next((name for name, state in run.steps.items() if state.digest == digest), "")
+    if other and other != step.id:
+        return f"the digest is that of step '{other}'"
+    since = _since(run, step, "has changed since" if is_changed(run, step.id) else "may have changed since")
+    return f"what it would do {since}"
 
 
 def decide(

@@ -15,6 +15,7 @@ from pydantic import Field, ValidationError
 from plansurvive.plans.activity_io import PastCall
 from plansurvive.plans.child_state import ChildReport
 from plansurvive.plans.definition.parsing import Unreadable, check_depth, check_values
+from plansurvive.plans.definition.plain_words import in_plain_words
 from plansurvive.plans.errors import Refused, Undecodable
 from plansurvive.plans.model import Value
 from plansurvive.plans.run import ENDED, PlanStatus, Run
@@ -240,7 +241,7 @@ def read(kind: type[Message], arguments: Sequence[Any], optional: bool = False, 
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         where = ".".join(map(str, first["loc"]))[:200] or "message"
-        text = f"{where}: {first['msg'][:1_000]}; expected an object like {example}"
+        text = f"{where}: {in_plain_words(first['msg'])[:1_000]}; expected an object like {example}"
         raise Refused(text, "BAD_MESSAGE") from error
 
 
@@ -260,17 +261,19 @@ def check_control(run: Run, action: Action, version: int | None = None, *, above
     `version`: of the plan that was reviewed; another one is not begun. `above`: the plan above was paused or unpaused,
     which is possible at any time.
     """
-    status = run.status
+    status, plan = run.status, f"{'agent' if run.literal else 'plan'} '{run.plan.id}'"
+    now = f"{plan} is {'in review' if status is PlanStatus.REVIEW else status}"
     if status in ENDED:
-        raise Refused(f"the plan has ended ({status})", "PLAN_CLOSED")
+        raise Refused(f"{plan} has ended ({status})", "PLAN_CLOSED")
     if action == "abandon" and run.closing is None:
-        raise Refused("the plan is not being closed; cancel it", "NOT_CLOSING")
+        raise Refused(f"{plan} is not being closed; cancel it: `plan cancel {run.plan.id}`", "NOT_CLOSING")
     if action == "interrupt" and run.closing is not None:
-        text = "the plan is being closed and cannot be interrupted; to end it at once, cancel it again"
+        text = f"{plan} is being closed and cannot be interrupted; to end it at once, cancel it again"
         raise Refused(text, "CLOSING")
     if action == "begin" and status is not PlanStatus.REVIEW:
-        next_step = {PlanStatus.RUNNING: "it has started already", PlanStatus.PAUSED: "`plan unpause` continues it"}
-        text = f"the plan is {status}, not in review; {next_step.get(status, 'wait until it has been checked')}"
+        continues = f"`plan unpause {run.plan.id}` continues it"
+        next_step = {PlanStatus.RUNNING: "it has started already", PlanStatus.PAUSED: continues}
+        text = f"{now}, not in review; {next_step.get(status, 'wait until it has been checked')}"
         raise Refused(text, "NOT_IN_REVIEW")
     if action == "begin" and version is not None and version != run.plan.version:
         text = f"the plan is at version {run.plan.version} now, and version {version} was reviewed; review it again"
@@ -281,10 +284,12 @@ def check_control(run: Run, action: Action, version: int | None = None, *, above
     if above:
         return
     if action == "pause" and status is not PlanStatus.RUNNING and not (run.held and status is PlanStatus.PAUSED):
-        raise Refused(f"the plan is {status} and cannot be paused", "NOT_RUNNING")
+        way = {PlanStatus.PAUSED: "already", PlanStatus.REVIEW: f"and does nothing until `plan begin {run.plan.id}`"}
+        raise Refused(f"{now} {way.get(status, 'and cannot be paused')}", "NOT_RUNNING")
     if action == "unpause" and status is not PlanStatus.PAUSED:
-        next_step = {PlanStatus.RUNNING: "there is nothing to unpause", PlanStatus.REVIEW: "`plan begin` starts it"}
-        text = f"the plan is {status}, not paused; {next_step.get(status, 'wait until it has been checked')}"
+        starts = f"`plan begin {run.plan.id}` starts it"
+        next_step = {PlanStatus.RUNNING: "there is nothing to unpause", PlanStatus.REVIEW: starts}
+        text = f"{now}, not paused; {next_step.get(status, 'wait until it has been checked')}"
         raise Refused(text, "NOT_PAUSED")
 
 

@@ -19,7 +19,6 @@ from datetime import datetime
 from typing import NamedTuple
 
 from plansurvive.plans.definition.dependencies import dependencies
-from plansurvive.plans.definition.near_names import unknown_step
 from plansurvive.plans.editing.next_run import Changed, Replacement, changed
 from plansurvive.plans.errors import BadExpression, Refused
 from plansurvive.plans.execution.approvals import RULE
@@ -30,6 +29,7 @@ from plansurvive.plans.expressions.conditions import holds, roots_of
 from plansurvive.plans.flow.batches.split import begun_items
 from plansurvive.plans.flow.ids import is_pattern, matches
 from plansurvive.plans.flow.outline import when_of_whole
+from plansurvive.plans.flow.unknown_step import unknown_step
 from plansurvive.plans.log import LogKind
 from plansurvive.plans.model import Step
 from plansurvive.plans.run import Result, Run, Status, StepState, as_it_stands

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from plansurvive.plans.definition.near_names import unknown_step
 from plansurvive.plans.definition.scopes import FINALLY, UNDO, walk, with_bodies
 from plansurvive.plans.errors import Refused
 from plansurvive.plans.execution.resume import LEFT_OUT, run_id
 from plansurvive.plans.execution.schedule import left_out, reset_to_draft
 from plansurvive.plans.flow.closing_state import Closing
+from plansurvive.plans.flow.unknown_step import unknown_step
 from plansurvive.plans.log import LogKind
 from plansurvive.plans.model import Step
 from plansurvive.plans.run import PlanStatus, Result, Run, Status

@@ -42,9 +42,25 @@ By = Annotated[
     str | None, typer.Option("--by", metavar="NAME", help="Your name, for the plan's log; default: your user name.")
 ]
 Comment = Annotated[str, typer.Option("--comment", metavar="TEXT", help="Reason, for the plan's log.")]
+
+
+def whole_digest(text: str | None) -> str | None:
+    """The digest that was given. Raises PlanError if it cannot be one."""
+    if text is None or re.fullmatch(r"[0-9a-f]{64}", text):
+        return text
+    has = f"'{text[:80]}' has {len(text)}" if re.fullmatch(r"[0-9a-f]+", text) else f"this is '{text[:80]}'"
+    where = "copy it from `plan pending ID STEP --json`"
+    raise PlanError(f"--digest: a digest has 64 digits, 0-9 and a-f, and {has}; {where}", "BAD_USAGE")
+
+
 Digest = Annotated[
     str | None,
-    typer.Option("--digest", metavar="HEX", help="Fail unless it is this call; `plan pending --json` shows digests."),
+    typer.Option(
+        "--digest",
+        metavar="HEX",
+        callback=whole_digest,
+        help="Fail unless it is this call; `plan pending --json` shows digests.",
+    ),
 ]
 Version = Annotated[int | None, typer.Option("--version", metavar="N", help="Fail if the plan is at another version.")]
 

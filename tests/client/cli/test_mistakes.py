@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -679,6 +680,17 @@ FILES: dict[str, Mistake] = {
     "a misspelt option": Mistake("run FILE --worskpace .", "No such option: --worskpace; did you mean --workspace?\n"),
     "a short option": Mistake("run FILE -w .", "No such option: -w; did you mean --workspace?"),
     "an option that is nothing like any other": Mistake("list -x", "No such option: -x; `plan list --help` lists"),
+    "a digest that is too short": Mistake(
+        "approve p look --digest deadbeef",
+        "--digest: a digest has 64 digits, 0-9 and a-f, and 'deadbeef' has 8; copy it from `plan pending ID STEP",
+    ),
+    "a digest with its kind": Mistake("answer p look x --digest sha256:a", "0-9 and a-f, and this is 'sha256:a'; copy"),
+    "the steps as a field": Mistake(
+        "edit p --set steps=[]", "--set 'steps=[]': steps are added, removed and moved one by one; a field of one is"
+    ),
+    "a misspelt field of the plan": Mistake("edit p --set titel=x", "did you mean title=VALUE? A field of a step is"),
+    "a field of the plan that stays": Mistake("edit p --set inputs={}", "'inputs' of a plan cannot be set; set one of"),
+    "a plan as a step": Mistake("add p FILE", "is a plan; `plan add` takes one step: {id: NAME, tool: TOOL,"),
     "an empty option behind a sign": Mistake("approve p look --by=", "--by is empty; write --by NAME, or leave it out"),
     "a label as an option": Mistake(
         "run FILE --label a=b", "No such option: --label; labels are a field of the plan: `labels: {customer: acme}`"
@@ -821,10 +833,24 @@ STARTED: dict[str, tuple[str, str, int]] = {
     ),
     "arguments that are no JSON": ("approve ID gate --args x", "INVALID_ARGS: --args is not valid JSON", 2),
     "an answer that is no JSON": ("answer ID form {copies:5}", "which is not valid JSON: line 1, column 2: the", 2),
-    "an answer to no question": ("answer ID gate x", "NOT_A_QUESTION: step 'gate' asks no question", 2),
+    "an answer to no question": (
+        "answer ID gate x",
+        "step 'gate' asks no question; it awaits approval: plan approve ID gate\n",
+        2,
+    ),
+    "a field beside the arguments": (
+        "edit ID --set gate.command=1",
+        "an argument of run_command: set gate.args.command",
+        2,
+    ),
+    "a step nearly named": ("show ID gat", "the plan has no step 'gat'; did you mean 'gate'?", 2),
     "an event without a name": ("event ID ''", "BAD_MESSAGE: '' cannot name an event; use letters, digits and", 2),
-    "beginning a plan that runs": ("begin ID", "NOT_IN_REVIEW: the plan is running, not in review; it has started", 2),
-    "unpausing a plan that runs": ("unpause ID", "NOT_PAUSED: the plan is running, not paused; there is nothing to", 2),
+    "beginning a plan that runs": ("begin ID", "NOT_IN_REVIEW: plan 'ID' is running, not in review; it has started", 2),
+    "unpausing a plan that runs": (
+        "unpause ID",
+        "NOT_PAUSED: plan 'ID' is running, not paused; there is nothing to",
+        2,
+    ),
     "resuming a plan that runs": ("resume ID", "NOT_ENDED: plan 'ID' has not ended, and only ended plans are", 2),
     "undoing a plan that runs": ("undo ID", "NOT_ENDED: plan 'ID' is still running; wait until it ends, or", 2),
     "feedback without words": ("regenerate ID ''", "BAD_REQUEST: the feedback is empty; say what the LLM should", 2),
@@ -859,7 +885,7 @@ async def test_a_mistake_about_a_plan_that_runs(environ: Environ, worker: Worker
     for what, (command, says, code) in STARTED.items():
         words = {"FILE": str(file), "ID": name, "IDD": f"{name}d", "CRON": "61 * * * *", "''": ""}
         answered = await plan(environ, *(words.get(each, each) for each in command.split()))
-        if says.replace("ID'", f"{name}'") not in answered.err or answered.code != code:
+        if re.sub(r"\bID\b", name, says) not in answered.err or answered.code != code:
             wrong[what] = (answered.code, answered.err)
     assert not wrong
     assert (await plan(environ, "answer", name, "form", "{}")).code == 0

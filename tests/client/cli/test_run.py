@@ -217,7 +217,7 @@ async def test_a_plan_is_controlled_and_shown_by_commands(environ: Environ, work
     assert "Progress: 1/2" in (await plan(environ, "show", plan_id)).out
     assert (await plan(environ, "show", plan_id, "--json")).json["status"] == "paused"
     again = await plan(environ, "pause", plan_id)
-    assert (again.code, again.err) == (2, "NOT_RUNNING: the plan is paused and cannot be paused\n")
+    assert (again.code, again.err) == (2, f"NOT_RUNNING: plan '{plan_id}' is paused already\n")
     assert "unpaused" in (await plan(environ, "unpause", plan_id)).out
     for command, code in (("unpause", "NOT_PAUSED"), ("begin", "NOT_IN_REVIEW")):
         refused = await plan(environ, command, plan_id, "--json")

@@ -220,3 +220,25 @@ def test_a_place_in_data_is_set(path: str, value: Any, expected: dict[str, Any])
 def test_a_place_that_is_not_there_is_refused(path: str) -> None:
     with pytest.raises(PathError):
         put({"a": {"c": [1, 2]}}, path, 1)
+
+
+@pytest.mark.parametrize(
+    ("edit", "says"),
+    [
+        ({"op": "set", "stepId": "a", "path": "text", "value": 1}, "it is an argument of note: set a.args.text"),
+        ({"op": "set", "stepId": "a", "path": "txt", "value": 1}, "did you mean a.args.text?"),
+        ({"op": "set", "stepId": "a", "path": "retries", "value": 1}, "did you mean a.retry?"),
+        (
+            {"op": "set", "stepId": "a", "path": "id", "value": "b"},
+            "'id' of step 'a' cannot be set; set one of approval,",
+        ),
+        ({"op": "set", "path": "titel", "value": "b"}, "'titel' of the plan cannot be set; did you mean 'title'?"),
+        ({"op": "set", "path": "steps", "value": []}, "cannot be set; steps are added, removed and moved one by one"),
+        ({"op": "add", "step": {"steps": []}}, "this is a plan, and not a step; give one step: {id: NAME, tool: TOOL,"),
+        ({"op": "add", "step": {"tool": "note"}}, "a step has an `id`, a text that is not empty; write {id: NAME,"),
+    ],
+)
+def test_an_edit_of_what_there_is_not_is_answered_with_what_is_meant(edit: dict[str, Any], says: str) -> None:
+    with pytest.raises(Refused) as refused:
+        revise(reviewed(step("a")).run, message(edit), NOW)
+    assert says in refused.value.message

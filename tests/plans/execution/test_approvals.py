@@ -232,3 +232,19 @@ def test_a_decision_on_a_loop_that_runs_names_the_items_that_await_one() -> None
         "step 'each' is already running and is decided by what is inside it: 'each[0].work' awaits a decision, "
         "'each[*].work' names all such items"
     )
+
+
+def test_a_digest_of_another_step_is_named_as_such_and_one_of_none_is_not_called_a_change() -> None:
+    played = Player(plan(note("a", "x") | {"requiresApproval": True}, note("b", "y") | {"requiresApproval": True}))
+    played.play()
+    run = played.run
+    for digest, says in (
+        (run.steps["b"].digest, "the digest is that of step 'b'"),
+        ("0" * 64, "may have changed since"),
+    ):
+        with pytest.raises(Refused) as refused:
+            check(run, Decide(step_id="a", approved=True, digest=digest))
+        assert refused.value.code == "STALE_DIGEST"
+        assert says in refused.value.message
+        assert f"than that of step 'a' (now {(run.steps['a'].digest or '')[:12]}…)" in refused.value.message
+        assert f"`plan pending {run.plan.id} a`" in refused.value.message

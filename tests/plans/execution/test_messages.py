@@ -10,8 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from plansurvive.plans.errors import Refused
-from plansurvive.plans.execution.messages import Approve, Control, Decide, Deny, Since, read
+from plansurvive.plans.execution.messages import Approve, Control, Decide, Deny, Since, check_control, read
+from plansurvive.plans.execution.schedule import Schedule
 from plansurvive.plans.model import Value
+from tests.plans.building import run_of, step
 
 BAD: list[tuple[str, Sequence[Any], str]] = [
     ("138 no argument", [], "BAD_MESSAGE"),
@@ -96,3 +98,24 @@ def test_any_message_is_read_or_refused(kind: type[Value], arguments: list[Any])
     except Refused as refusal:
         outcome = refusal.code
     assert isinstance(outcome, kind) or outcome in ("BAD_MESSAGE", "MESSAGE_TOO_LARGE")
+
+
+@pytest.mark.parametrize(
+    ("action", "says"),
+    [
+        ("unpause", "plan 'p' is in review, not paused; `plan begin p` starts it"),
+        ("pause", "plan 'p' is in review and does nothing until `plan begin p`"),
+    ],
+)
+def test_a_refused_control_names_the_plan_and_the_command_that_is_meant(action: Any, says: str) -> None:
+    schedule = Schedule(run_of(step("a")))
+    schedule.review()
+    schedule.run.plan = schedule.run.plan.model_copy(update={"id": "p"})
+    with pytest.raises(Refused) as refused:
+        check_control(schedule.run, action)
+    assert refused.value.message == says
+
+
+def test_a_digest_that_is_none_is_refused_in_plain_words() -> None:
+    with pytest.raises(Refused, match=r"^digest: it has 64 digits, 0-9 and a-f; `plan pending --json` shows it;"):
+        read(Decide, [{"stepId": "a", "approved": True, "digest": "deadbeef"}])

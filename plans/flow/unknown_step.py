@@ -1,0 +1,45 @@
+"""What is said of a step that a plan does not have: which one may be meant, and which are inside loops and blocks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+
+from plansurvive.plans.definition.near_names import Hints
+from plansurvive.plans.errors import Refused
+from plansurvive.plans.flow.ids import is_pattern, pattern_of, template_of
+
+MAX_LISTED = 3
+"""Steps that are named."""
+
+
+def unknown_step(name: str, known: Collection[str], of_all: Callable[[str], str] | None = None) -> Refused:
+    """What is raised of a step that a plan does not have.
+
+    Of an item that there is not, no other is suggested, however similar its name: it would be decided about instead.
+    `of_all`: from the id of one item's step, what the message may name instead to mean all items.
+    """
+    text = f"the plan has no step '{name[:200]}'"
+    if inside := _inside(name, known, of_all):
+        return Refused(f"{text}; {inside}", "UNKNOWN_STEP")
+    hint = Hints().question(name, known).replace("?", "? ") or "; "
+    return Refused(f"{text}{hint}`plan show` lists its steps", "UNKNOWN_STEP")
+
+
+def _inside(name: str, known: Collection[str], of_all: Callable[[str], str] | None) -> str:
+    """Of a name without what is around it, or with another item: which steps there are; empty if none fits."""
+    whole = template_of(name)
+    found = [each for each in known if each != whole and f".{template_of(each)}".endswith(f".{whole}")]
+    if not whole or not found or name in known:
+        return ""
+    everyone = dict.fromkeys(pattern_of(each) for each in found)
+    first = next(iter(everyone))
+    items = [each for each in found if pattern_of(each) == first]
+    if not is_pattern(first):
+        return f"did you mean '{first}'?" if len(everyone) == 1 else f"it is inside others: {_listed(everyone)}"
+    everywhere = f"; '{of_all(items[0])}' names it in all items" if of_all is not None else ""
+    return f"there {'is' if len(items) == 1 else 'are'} {_listed(items)}{everywhere}"
+
+
+def _listed(names: Collection[str]) -> str:
+    more = f" and {len(names) - MAX_LISTED} more" if len(names) > MAX_LISTED else ""
+    return ", ".join(f"'{each}'" for each in list(names)[:MAX_LISTED]) + more
