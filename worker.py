@@ -43,7 +43,7 @@ from plansurvive.runtime.presence import Presence
 from plansurvive.runtime.service.stop_signals import stop_on_signals, stop_with_parent
 from plansurvive.runtime.service.worker_arguments import parser
 from plansurvive.runtime.settings import Settings, said
-from plansurvive.runtime.start_files import StartFiles
+from plansurvive.runtime.start_files import StartFiles, check_start_files
 from plansurvive.runtime.task_queues import WORKER, Neighbours
 from plansurvive.runtime.versions.version import deployment_of
 from plansurvive.runtime.worker_pool import Processes
@@ -193,6 +193,7 @@ def run(arguments: Sequence[str], environ: Mapping[str, str]) -> int:
         address, processes, child, patience = (flags.pop(n) for n in ("address", "processes", "child", "patience"))
         environ = {**environ, "TEMPORAL_ADDRESS": address} if address else environ
         settings = Settings.read(environ).with_flags(**flags)
+        check_start_files(settings)  # before the server is looked for, which may take long
         if processes > 1 and child is None:
             return asyncio.run(_serve_in(settings, processes, arguments))
         gc_tuning.share_arenas()

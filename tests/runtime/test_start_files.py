@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import subprocess
+
 import pytest
 
 from plansurvive.runtime import up
+from plansurvive.runtime.background_worker import worker_command
 from plansurvive.runtime.settings import SettingError, Settings
 from plansurvive.runtime.start_files import StartFiles, check_start_files, sentence, start_files
 
@@ -44,3 +47,13 @@ def test_one_that_no_worker_could_start_with_is_refused_before_that(settings: Se
     with pytest.raises(SettingError, match=f"{path}: line 1, nonsense: there is no such key") as caught:
         check_start_files(settings)
     assert caught.value.code.startswith("BAD_SETTING:PLANS_")
+
+
+def test_a_worker_says_so_before_it_looks_for_a_server(settings: Settings) -> None:
+    path = settings.state_dir / "limits.toml"
+    path.write_text("[tools.http_request]\nrate = 60\n")
+    path.chmod(0o600)
+    environ = {**settings.as_environ(), "TEMPORAL_ADDRESS": "127.0.0.1:1"}
+    done = subprocess.run(worker_command(), env=environ, capture_output=True, text=True, check=False)
+    text = f"BAD_SETTING: PLANS_LIMITS: {path}: line 2, tools.http_request.rate: write a rate as text"
+    assert (done.returncode, done.stderr.startswith(text)) == (2, True), done.stderr
