@@ -393,6 +393,9 @@ FILES: dict[str, Mistake] = {
         "steps: [{id: a, tool: agent, args: {objective: Fix it., tools: [Bash, read_file]}}]\n",
         where="line 1, step 'a', args.tools",
     ),
+    "a misspelt tool of a policy": Mistake(
+        "policy test run_comand", "there is no tool 'run_comand'; did you mean 'run_command'?"
+    ),
     "a step that depends on itself": Mistake(
         "check FILE", "Plan contains circular dependencies: the step depends on itself; remove that",
         "steps: [{id: a, tool: sleep, args: {seconds: 1}, dependsOn: [a]}]\n",
@@ -806,7 +809,7 @@ async def test_a_mistake_before_a_server_is_asked(name: str, tmp_path: Path) -> 
     assert answered.code == mistake.code, answered.err
     assert mistake.says in answered.err, answered.err
     assert mistake.where in answered.err, answered.err
-    for technical in ("NoneType", "None is not", "valid dictionary", "Traceback", "UNEXPECTED"):
+    for technical in ("NoneType", "None is not", "valid dictionary", "Traceback", "UNEXPECTED", "'?;"):
         assert technical not in answered.err
 
 

@@ -161,6 +161,9 @@ async def test_check_says_mistakes_and_warnings(tmp_path: Path, state_dir: Path)
     assert shown.code == 0
     assert "did you mean 'write_file'" in shown.out
     assert "did you mean 'path'" in shown.out
+    assert "policy.toml: 2 rules, hash" in shown.out
+    file.write_text(other)
+    assert "policy.toml: 1 rule, hash" in (await plan(environ, "policy", "check")).out
     file.write_text(f"{RULE}decid = 1")
     shown = await plan(environ, "policy", "check", "--json")
     assert shown.code == 2
