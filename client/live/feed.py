@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Iterator
-from contextlib import suppress
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, suppress
 from datetime import UTC, datetime
 
 from temporalio.client import Client
@@ -19,6 +19,7 @@ from plansurvive.client.live.in_flight import LLM, InFlight, in_flight
 from plansurvive.plans.activity_io import Attempt
 from plansurvive.plans.errors import PlanError
 from plansurvive.plans.run import Status
+from plansurvive.plans.text.safe_text import line
 from plansurvive.plans.views.models.live import ended_text
 from plansurvive.plans.views.progress.events import EventView, LogLine
 
@@ -61,6 +62,26 @@ async def looks(client: Client, plan: str) -> AsyncIterator[list[InFlight]]:
         with suppress(PlanError):
             yield await in_flight(client, plan)
         await asyncio.sleep(max(LOOK_SECONDS, SHARE * (time.monotonic() - start)))
+
+
+@asynccontextmanager
+async def saying_attempts(client: Client, plan: str, say: Callable[[str], None]) -> AsyncIterator[None]:
+    """Inside it each attempt that fails is said, as it happens."""
+
+    async def told() -> None:
+        news = News(plan_id(plan))
+        async for seen in looks(client, plan):
+            for event in news.of(seen, datetime.now(UTC)):
+                for entry in event.logs or ():
+                    if entry.kind == ATTEMPT:
+                        say(line(entry.text))
+
+    task = asyncio.create_task(told())
+    try:
+        yield
+    finally:
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
 
 
 class News:
@@ -108,9 +129,9 @@ class News:
     ) -> EventView:  # fmt: skip
         said = f"{each.what}: {text}" if each.what else text
         code, subject = attempt.code if attempt else None, each.what or None
-        line = LogLine(time=when, kind=kind, text=said, code=code, subject=subject)
+        entry = LogLine(time=when, kind=kind, text=said, code=code, subject=subject)
         event = EventView(
-            seq=self.seq, time=when, task_id=self._plan, step_id=each.step_id, status=Status.RUNNING, logs=[line]
+            seq=self.seq, time=when, task_id=self._plan, step_id=each.step_id, status=Status.RUNNING, logs=[entry]
         )
         more = {"progress": progress, "attempts": [attempt.model_copy(update={"logs": None})] if attempt else None}
         more |= {"of": each.live.of} if attempt else {}

@@ -17,6 +17,7 @@ from plansurvive.client.cli.terminal import output
 from plansurvive.client.cli.terminal.options import AsJson, check_out
 from plansurvive.client.cli.terminal.session import Connected, author
 from plansurvive.client.cli.terminal.spans import seconds_of
+from plansurvive.client.live.feed import saying_attempts
 from plansurvive.client.plan_file import races_among
 from plansurvive.client.requests.llm import require_llm
 from plansurvive.client.requests.workspaces import named
@@ -109,7 +110,8 @@ class MakeRequest:
         if not self.as_json:
             output.show(f"plan {started.plan_id}" + (f"\n{link}" if link else ""))
             output.say(f"The LLM is {'writing the plan' if self.split is None else 'splitting the request'} ...")
-        view = await runs.drafted(here.client, started.plan_id, output.say)
+        async with saying_attempts(here.client, started.plan_id, output.say):
+            view = await runs.drafted(here.client, started.plan_id, output.say)
         screen = None if self.as_json or self.out or self.yes else screen_here()
         if screen is not None:
             if await screen.show(here, started.plan_id, until_begun=True):

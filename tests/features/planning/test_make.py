@@ -169,6 +169,16 @@ async def test_yes_follows_the_plan_to_its_end(
     assert ended.json["summary"]["tokens"]["calls"] == 1
 
 
+async def test_an_attempt_of_the_llm_that_fails_is_said_meanwhile(environ: Environ, llm: ScriptedLlm) -> None:
+    busy = {"status": 503, "error": "busy", "headers": {"Retry-After": "3"}}
+    llm.play.script.exchanges[0:0] = Script.of([{"reply": busy, "times": 1}]).exchanges
+    ended = await plan(environ, "make", "write two notes", "--id", "busy")
+    assert ended.code == 0, ended.err
+    [row] = [row for row in ended.err.splitlines() if "attempt 1 of 5 failed" in row]
+    assert "LLM_UNAVAILABLE" in row
+    assert (await plan(environ, "cancel", "busy")).code == 0
+
+
 async def test_a_draft_that_is_no_plan_is_kept_and_says_why(environ: Environ, llm: ScriptedLlm) -> None:
     llm.play.script.exchanges[0:2] = []
     ended = await plan(environ, "make", "write two notes", "--id", "draft")
