@@ -167,7 +167,7 @@ PLANS: Table = {
     ),
     "UNKNOWN_FORMAT": (
         "`plan import`: neither a GitHub Actions workflow nor a Serverless Workflow",
-        "name the format with `--from`",
+        "nothing else can be imported; `plan init` makes a first plan to write from",
     ),
     "NOTHING_CARRIED": ("`plan import`: no job or task could be carried over", "write the plan by hand"),
     "BAD_TEMPLATE": (

@@ -76,6 +76,10 @@ def _show(report: Report, problems: list[Problem], text: str, source: str, out: 
 Kind = Literal["github", "serverless"]
 
 
+BY_HAND = "`plan init` makes a first plan to write from, and `plan make` has the LLM write one"
+"""What to do about a document that cannot be imported."""
+
+
 class ImportRefused(PlanError):
     """A document that cannot be imported at all. Codes: UNKNOWN_FORMAT, NOTHING_CARRIED."""
 
@@ -87,9 +91,9 @@ def imported(file: PlanFile, kind: Kind | None = None) -> Imported:
     chosen = kind or kind_of(file.data)
     if chosen is None:
         text = f"{file.name} is neither a GitHub Actions workflow (jobs) nor a Serverless Workflow (document, do)"
-        raise ImportRefused(f"{text}; name the format with --from", "UNKNOWN_FORMAT")
+        raise ImportRefused(f"{text}, and nothing else can be imported; {BY_HAND}", "UNKNOWN_FORMAT")
     if not isinstance(file.data, dict):
-        raise ImportRefused(f"{file.name} is not an object", "UNKNOWN_FORMAT")
+        raise ImportRefused(f"{file.name} is not an object, and so no workflow; {BY_HAND}", "UNKNOWN_FORMAT")
     report = Report(lines_of(file.text))
     make = github.plan_of if chosen == "github" else serverless.plan_of
     plan = make(file.data, file.title, report)

@@ -141,6 +141,10 @@ def moment(text: str, zone: tzinfo, option: str) -> datetime:
         raise BadSchedule(f"{option} {text!r} is not a time; write 2027-03-28 or 2027-03-28T07:00+02:00") from None
 
 
+NICKNAMES = ("@hourly", "@daily", "@midnight", "@weekly", "@monthly", "@yearly", "@annually")
+"""What stands for five fields."""
+
+
 def _cron(text: str) -> str:
     """The expression, for the server to read."""
     shown = f"--cron {text!r}"
@@ -148,6 +152,9 @@ def _cron(text: str) -> str:
         raise BadSchedule(f"{shown}: name the time zone with --timezone, not in the expression")
     if text.startswith("@every"):
         raise BadSchedule(f"{shown}: write --every {text.removeprefix('@every').strip() or '1h'}")
+    if text.startswith("@") and text not in NICKNAMES:
+        near = Hints().near(text, NICKNAMES)
+        raise BadSchedule(f"{shown}: {f'did you mean {near}? ' if near else ''}There are {', '.join(NICKNAMES)}")
     if not text.startswith("@") and not 5 <= len(text.partition("#")[0].split()) <= 7:
         raise BadSchedule(f'{shown} does not have 5 fields: minute, hour, day, month, weekday, as in "0 7 * * *"')
     return text

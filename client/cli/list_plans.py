@@ -76,7 +76,7 @@ def list_(
         of_status = not statuses or each.status in statuses
         return is_new and of_status and schedule in (None, each.schedule) and all(keeps(each) for keeps in kept)
 
-    async def collect(here: Connected) -> tuple[list[Listed], Mapping[str, Standing]]:
+    async def collect(here: Connected) -> tuple[list[Listed], Mapping[str, Standing], str]:
         if awaiting:
             plans = list_plans(here.client, running=True, awaiting=True)
             found = [each async for each in plans if fits(each)]
@@ -87,15 +87,15 @@ def list_(
         known = await how_they_stand(here, found)
         if awaiting:
             found = [each for each in found if each.status in _BY_ITSELF or known[each.plan_id].asks][:limit]
-        return found, known
+        return found, known, session.in_namespace(here.client)
 
-    found, known = session.run(collect, worker=False)
+    found, known, place = session.run(collect, worker=False)
     if as_json:
         output.show_json([{**each.model_dump(mode="json"), **_json(known.get(each.plan_id))} for each in found])
     elif found:
         show_plans(found, known)
     else:
-        output.say(_nothing(running, awaiting, statuses, since, schedule, more))
+        output.say(_nothing(running, awaiting, statuses, since, schedule, more, place))
 
 
 def show_plans(found: list[Listed], known: Mapping[str, Standing]) -> None:
@@ -276,7 +276,13 @@ def time_of(text: str | None) -> datetime | None:
 
 
 def _nothing(
-    running: bool, awaiting: bool, statuses: list[PlanStatus], since: str | None, schedule: str | None, more: Given
+    running: bool,
+    awaiting: bool,
+    statuses: list[PlanStatus],
+    since: str | None,
+    schedule: str | None,
+    more: Given,
+    place: str,
 ) -> str:
     """What an empty list means: which filters were used, and what to do."""
     if schedule is not None and not (running or awaiting or statuses or since or more):
@@ -287,4 +293,7 @@ def _nothing(
     parts += [f"was started since {line(since)}"] if since else []
     parts += [f"was started by schedule {line(schedule)}"] if schedule else []
     parts += [f"fits --{name.replace('_', '-')}" for name in more]
-    return f"No plan {' and '.join(parts)}. All plans: plan list" if parts else "No plans yet. Start one: plan run FILE"
+    if parts:
+        return f"No plan{place} {' and '.join(parts)}. All plans: plan list"
+    setting = " (TEMPORAL_NAMESPACE)" if place else ""
+    return f"No plans{place}{setting} yet. Start one: plan run FILE"

@@ -94,10 +94,16 @@ def _row(key: Key, current: Key | None) -> dict[str, Any]:
     return {"id": key.id, "from": key.since.isoformat(), "encrypts": key == current}
 
 
+NOT_SET = (
+    "it is not set, so nothing is encrypted; to encrypt, export PLANS_KEYS=~/.config/plans/keys.toml, and then "
+    "`plan keys new` makes that file"
+)
+
+
 def _file(settings: Settings) -> Path:
     named = settings.of(KeySettings).keys
     if named is None:
-        raise SettingError({SETTING: "it is not set; name the file that holds the keys, or is to hold them"})
+        raise SettingError({SETTING: NOT_SET})
     if named.startswith(COMMAND):
         text = "the keys come from a command; `plan keys new --print` prints a key to add where it reads them"
         raise PlanError(text, "BAD_KEYS")
@@ -107,7 +113,7 @@ def _file(settings: Settings) -> Path:
 def _ring(settings: Settings) -> KeyRing:
     ring = ring_of(settings)
     if ring is None:
-        raise SettingError({SETTING: "it is not set, so nothing is encrypted; `plan keys new` makes a key ring"})
+        raise SettingError({SETTING: NOT_SET})
     return ring.refresh()
 
 

@@ -29,6 +29,10 @@ class TemplateError(PlanError):
     code = "BAD_TEMPLATE"
 
 
+ENDINGS = (".yaml", ".yml", ".json")
+"""Of names of files, which no template has."""
+
+
 class Named(NamedTuple):
     """A parsed `NAME` or `NAME@HASH`."""
 
@@ -39,6 +43,10 @@ class Named(NamedTuple):
 def named(text: str) -> Named:
     """Parse a `NAME` or `NAME@HASH`. Raises TemplateError BAD_TEMPLATE."""
     found = _NAMED.fullmatch(text)
+    if not found and text.endswith(ENDINGS):
+        file = line(text[:100])
+        how = f"plan run {file}, or save it first: plan template save NAME {file}"
+        raise TemplateError(f"{_shown(text)} is a file, and not the name of a template: {how}")
     if not found:
         how = f"write 1 to 64 letters, digits, '_' or '-', and @ with at least {SHORTEST} characters for a version"
         raise TemplateError(f"{_shown(text)} is not the name of a template; {how}")

@@ -20,7 +20,7 @@ from plansurvive.client.cli.terminal.output import say
 from plansurvive.client.errors import PlanNotFound
 from plansurvive.client.requests.connected import Connected, with_worker
 from plansurvive.plans.errors import PlanError
-from plansurvive.runtime.connect import Connection, Origin, reach
+from plansurvive.runtime.connect import DEFAULT_NAMESPACE, Connection, Origin, reach
 from plansurvive.runtime.sides import sides
 
 __all__ = ["Connected", "author", "look", "run", "who"]
@@ -57,9 +57,15 @@ async def _run(
         return await action(await with_worker(settings, connection, needed=needed, starts=starts))
     except PlanNotFound as error:
         near = await _near(connection.client, error.plan) if error.plan else ""
-        if not near:
-            raise
-        raise PlanNotFound(f"{error.message}; did you mean '{near}'?", plan=error.plan) from error
+        place = in_namespace(connection.client)
+        where = f"{place} of this server" if place else " on this server"
+        text = error.message.replace(" on this server", where)
+        raise PlanNotFound(f"{text}; did you mean '{near}'?" if near else text, error.code, plan=error.plan) from error
+
+
+def in_namespace(client: Client) -> str:
+    """Where a command looks, unless it is the usual namespace: what is missed may be in that one."""
+    return "" if client.namespace == DEFAULT_NAMESPACE else f" in the namespace '{client.namespace}'"
 
 
 async def _near(client: Client, plan: str) -> str:

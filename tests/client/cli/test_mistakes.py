@@ -7,8 +7,12 @@ import json
 import re
 from pathlib import Path
 from typing import Any, NamedTuple
+from uuid import uuid4
 
 import pytest
+from google.protobuf.duration_pb2 import Duration
+from temporalio.api.workflowservice.v1 import RegisterNamespaceRequest
+from temporalio.client import Client
 from temporalio.worker import Worker
 
 from plansurvive.runtime.settings import Settings
@@ -694,6 +698,19 @@ FILES: dict[str, Mistake] = {
     "a misspelt field of the plan": Mistake("edit p --set titel=x", "did you mean title=VALUE? A field of a step is"),
     "a field of the plan that stays": Mistake("edit p --set inputs={}", "'inputs' of a plan cannot be set; set one of"),
     "a plan as a step": Mistake("add p FILE", "is a plan; `plan add` takes one step: {id: NAME, tool: TOOL,"),
+    "a nickname of a schedule, misspelt": Mistake(
+        "schedule create n FILE --cron @dialy", "--cron '@dialy': did you mean @daily? There are @hourly, @daily"
+    ),
+    "a file as a template": Mistake(
+        "template run ok.yaml", "'ok.yaml' is a file, and not the name of a template: plan run ok.yaml, or save it"
+    ),
+    "a workflow of another program": Mistake(
+        "import FILE", "and nothing else can be imported; `plan init` makes a first plan", "stages: [build]\n"
+    ),
+    "a list of keys, without a ring": Mistake(
+        "keys list", "PLANS_KEYS: it is not set, so nothing is encrypted; to encrypt, export PLANS_KEYS=~/."
+    ),
+    "a new key, without a ring": Mistake("keys new", "PLANS_KEYS=~/.config/plans/keys.toml, and then `plan keys"),
     "an empty option behind a sign": Mistake("approve p look --by=", "--by is empty; write --by NAME, or leave it out"),
     "a label as an option": Mistake(
         "run FILE --label a=b", "No such option: --label; labels are a field of the plan: `labels: {customer: acme}`"
@@ -896,7 +913,7 @@ async def test_a_mistake_about_a_plan_that_runs(environ: Environ, worker: Worker
     assert (await plan(environ, "watch", name)).code == 1
     ended = await plan(environ, "approve", name, "gate")
     assert f"PLAN_CLOSED: plan '{name}' has ended (partial) and accepts no more messages; step 'gate' was" in ended.err
-    assert "denied by root on " in ended.err
+    assert "denied by root, " in ended.err
     assert f"`plan resume {name}` runs what is not done, and asks there again if it must" in ended.err
     edited = await plan(environ, "edit", name, "--set", "gate.args.command=false")
     assert f"has ended (partial) and accepts no more messages; `plan resume {name} --set" in edited.err
@@ -932,3 +949,24 @@ async def test_a_queue_without_workers_is_named_by_the_command_that_starts_the_p
     name = str(started.json["planId"])
     assert f"Waiting: {says}" in (await plan(environ, "show", name)).out
     assert says in (await plan(environ, "why", name, "look")).out
+
+
+@pytest.mark.slow
+async def test_in_another_namespace_what_is_missed_is_said_to_be_missing_there(
+    environ: Environ, temporal_client: Client
+) -> None:
+    name = f"elsewhere-{uuid4().hex[:8]}"
+    kept = Duration(seconds=86_400)
+    asked = RegisterNamespaceRequest(namespace=name, workflow_execution_retention_period=kept)
+    await temporal_client.workflow_service.register_namespace(asked)
+    there = environ | {"TEMPORAL_NAMESPACE": name}
+
+    async def is_known() -> bool:
+        return (await plan(there, "list")).code == 0
+
+    await until(is_known, "the server knows the namespace")
+    listed = await plan(there, "list")
+    assert f"No plans in the namespace '{name}' (TEMPORAL_NAMESPACE) yet. Start one: plan run FILE" in listed.err
+    shown = await plan(there, "cancel", "nope")
+    assert f"there is no plan 'nope' in the namespace '{name}' of this server; `plan list`" in shown.err
+    assert shown.code == 4
