@@ -75,7 +75,8 @@ def _empty(order: list[Any], given: dict[str, Any]) -> Iterator[str]:
     for each in (each for each in order if each.param_type_name == "option" and not each.is_flag):
         values = given[each.name] if each.multiple else [given[each.name]]
         if not all(value.strip() for value in values) and not MAY_BE_EMPTY.intersection(each.opts):
-            yield f"{each.opts[-1]} is empty; write {each.opts[-1]} {each.metavar or 'VALUE'}, or leave it out"
+            or_none = "" if each.required else ", or leave it out"
+            yield f"{each.opts[-1]} is empty; write {each.opts[-1]} {each.metavar or 'VALUE'}{or_none}"
 
 
 def _too_many(ctx: Any, args: list[str], left: list[str]) -> Iterator[str]:
