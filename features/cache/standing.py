@@ -90,7 +90,8 @@ def _awaited(run: Run, step: Step, state: StepState) -> list[str]:
 
 def _running(run: Run, step: Step, state: StepState) -> Standing:
     since = f" since {state.began:%Y-%m-%d %H:%M:%S} UTC" if state.began else ""
-    rows = [f"it has been running{since}" if since else "it is running"]
+    until = f"; it continues at {state.deadline:%Y-%m-%d %H:%M:%S} UTC" if state.deadline else ""
+    rows = [f"{f'it has been running{since}' if since else 'it is running'}{until}"]
     if below := [each.id for each in members_of(run, step, state)]:
         rows.append(f"'{below[-1]}' works on it: plan show {quoted(below[-1])}")
     rows += [row for below in asked_below(run, [step.id]) for row in _asked_for(run.plan.id or "", below)]

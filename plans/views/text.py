@@ -220,8 +220,11 @@ def _notes(run: Run, step: Step, stands: Row) -> str:
         return stands.word
     why = stands.error or (stands.reason if state.is_denied else "")
     undo = undo_text(run, step) if run.closing is not None else ""
+    until = (
+        f"continues at {state.deadline:%Y-%m-%d %H:%M:%S} UTC" if stands.sign == "running" and state.deadline else ""
+    )
     reason = "" if stands.reason and run.problems and run.stopped.startswith(stands.reason) else stands.reason
-    return why or "; ".join(filter(None, [step.notes, state.notes, state.mended, undo])) or reason
+    return why or "; ".join(filter(None, [step.notes, state.notes, state.mended, undo, until])) or reason
 
 
 def _tools_inside(run: Run, census: Census, step_id: str) -> list[str]:

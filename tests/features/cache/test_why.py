@@ -12,7 +12,8 @@ from plansurvive.plans.execution.schedule import Schedule
 from plansurvive.plans.model import Problem
 from plansurvive.plans.notice import Notice
 from plansurvive.plans.run import Decision, PlanStatus, Run, Status
-from tests.plans.building import NOW, begun, completed, failed, run_of, skipped, step
+from plansurvive.plans.views.text import text
+from tests.plans.building import NOW, begun, completed, failed, later, run_of, skipped, step
 from tests.plans.flow.player import Player, broken, note, plan
 
 
@@ -42,6 +43,15 @@ def test_a_blocked_step_names_what_it_waits_for_and_how_that_stands() -> None:
         "b: it waits for a",
         "a: it has been running since 2026-01-20 10:30:00 UTC",
     ]
+
+
+def test_a_step_that_sleeps_says_until_when() -> None:
+    schedule = chain()
+    schedule.start("a", NOW)
+    schedule.rest("a", later(90))
+    until = f"{later(90):%Y-%m-%d %H:%M:%S} UTC"
+    assert said(schedule.run) == [f"a: it has been running since 2026-01-20 10:30:00 UTC; it continues at {until}"]
+    assert f"      Notes: continues at {until}" in text(schedule.run).splitlines()
 
 
 def test_what_is_done_is_not_waited_for() -> None:
