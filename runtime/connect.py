@@ -229,9 +229,9 @@ def _config(settings: Settings) -> Mapping[str, Any]:
         raise SettingError({name: f"{error}{way}"}) from error
     tls = config.get("tls")
     if isinstance(tls, TLSConfig) and (tls.client_cert is None) != (tls.client_private_key is None):
-        given, lacks = ("CERT", "KEY") if tls.client_cert is not None else ("KEY", "CERT")
-        text = f"it is missing; TEMPORAL_TLS_CLIENT_{given}_PATH needs it, or unset both"
-        raise SettingError({f"TEMPORAL_TLS_CLIENT_{lacks}_PATH": text})
+        pair = "TEMPORAL_TLS_CLIENT_CERT_PATH", "TEMPORAL_TLS_CLIENT_KEY_PATH"
+        given, lacks = pair if tls.client_cert is not None else reversed(pair)
+        raise SettingError({lacks: f"it is missing; {given} needs it, or unset both"})
     return config
 
 

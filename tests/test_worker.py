@@ -128,12 +128,12 @@ async def test_flags_come_before_the_environment(environ: dict[str, str], queue:
 @pytest.mark.parametrize(
     ("flags", "variables", "code", "name"),
     [
-        only_nightly(["--max-activities", "many"], {}, 2, "BAD_SETTING:PLANS_MAX_ACTIVITIES"),
-        only_sampled(["--workspace", "/no/such"], {}, 2, "BAD_SETTING:PLANS_WORKSPACE"),
-        only_nightly(["--tools", "no.such.module"], {}, 2, "BAD_SETTING:PLANS_TOOLS"),
+        only_nightly(["--max-activities", "many"], {}, 2, "BAD_SETTING: PLANS_MAX_ACTIVITIES"),
+        only_sampled(["--workspace", "/no/such"], {}, 2, "BAD_SETTING: PLANS_WORKSPACE"),
+        only_nightly(["--tools", "no.such.module"], {}, 2, "BAD_SETTING: PLANS_TOOLS"),
         only_nightly(["--address", "x"], {}, 2, "BAD_SETTING:TEMPORAL_ADDRESS"),
-        only_nightly([], {"PLANS_GRACE": "soon"}, 2, "BAD_SETTING:PLANS_GRACE"),
-        only_nightly([], {"PLANS_STATE_DIR": "/dev/null/state"}, 2, "BAD_SETTING:PLANS_STATE_DIR"),
+        only_nightly([], {"PLANS_GRACE": "soon"}, 2, "BAD_SETTING: PLANS_GRACE"),
+        only_nightly([], {"PLANS_STATE_DIR": "/dev/null/state"}, 2, "BAD_SETTING: PLANS_STATE_DIR"),
         only_nightly([], {"PLANS_QUEUE": "x"}, 2, "PLANS_QUEUES"),
         only_nightly(["--address", "127.0.0.1:9"], {}, 3, "NOT_CONNECTED"),
         only_nightly([], {"TEMPORAL_NAMESPACE": "nowhere"}, 3, "nowhere"),
@@ -159,5 +159,5 @@ def test_what_a_worker_says_of_a_setting_holds_no_escapes(environ: dict[str, str
     command = [sys.executable, str(ROOT / "worker.py")]
     ended = subprocess.run(command, env=hostile, capture_output=True, text=True, timeout=120, check=False)
     assert ended.returncode == 2
-    assert "BAD_SETTING:PLANS_TOOLS" in ended.stderr
+    assert "BAD_SETTING: PLANS_TOOLS" in ended.stderr
     assert "\x1b" not in ended.stderr

@@ -95,7 +95,7 @@ def test_a_decision_about_what_was_shown_is_refused_after_an_edit(change: list[d
     assert isinstance(go(schedule), Ask)
     stale = refusal(schedule, digest=old)
     assert stale.code == "STALE_DIGEST"
-    assert "in version 2 by eve; read it with `plan pending`" in stale.message
+    assert "was changed in version 2 by eve" in stale.message
     assert refusal(schedule, approved=False, digest=old).code == "STALE_DIGEST"
     assert refusal(schedule).code == "DIGEST_REQUIRED", "the approval could be about what was shown before"
     assert shown(schedule) != old

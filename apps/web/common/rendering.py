@@ -7,6 +7,7 @@ A template writes `{{ text }}`. `{{ text | exact }}` marks everything unusual, f
 
 from __future__ import annotations
 
+import re
 from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
@@ -93,9 +94,15 @@ def environment() -> jinja2.Environment:
     return found
 
 
+_WORD = re.compile(r"[a-z]+(?=[\s,:;]|$)")
+
+
 def sentence(text: str) -> str:
-    """The text with a capital letter first. Jinja's `capitalize` writes everything else small, names and ids too."""
-    return text[:1].upper() + text[1:]
+    """The text with a capital letter first, unless it begins with a name: an address, a file, an option.
+
+    Jinja's `capitalize` writes everything else small, names and ids too.
+    """
+    return text[:1].upper() + text[1:] if _WORD.match(text) else text
 
 
 def coded(text: str) -> Markup:

@@ -100,7 +100,7 @@ async def test_the_undo_of_a_step_runs_as_a_plan_of_its_own(visitor: Visitor, st
 async def test_an_event_is_sent_to_the_steps_that_wait_for_it(visitor: Visitor, start: Start) -> None:
     plan = await start({"id": "hold", "tool": "wait_for", "args": {"event": "shipped"}}, review=False)
     wrong = await visitor.post(f"/plans/{plan}/event", {"name": "shipped", "data": "{"}, 422)
-    assert "the data is not valid JSON" in wrong
+    assert "The data is not valid JSON" in wrong
     answer = await visitor.send(f"/plans/{plan}/event", {"name": "shipped", "data": '{"by": "post"}'})
     assert answer.headers["location"] == f"/plans/{plan}"
     assert (await runs.wait(visitor.client, plan)).is_completed

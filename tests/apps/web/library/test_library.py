@@ -67,7 +67,7 @@ async def test_an_agent_is_started_and_its_run_shown_with_its_tool_calls(
             async with browsing(service) as browser:
                 ann = Visitor(service, browser, temporal_client)
                 wrong = await ann.post("/agents", {"request": "Look around", "calls": "many"}, 422)
-                assert "the limits are numbers" in wrong
+                assert "The limits are numbers" in wrong
                 assert "Look around</textarea>" in wrong
                 fields = {"request": "Look around", "calls": "5", "tools": "list_directory"}
                 answer = await ann.send("/agents", fields)

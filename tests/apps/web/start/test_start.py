@@ -185,9 +185,9 @@ async def test_a_workspace_outside_the_roots_is_refused(visitor: Visitor, tmp_pa
 async def test_a_time_limit_that_is_none_is_refused_and_kept_in_the_form(visitor: Visitor, typed: str) -> None:
     fields = {"text": f"steps: [{LIST}]".replace("'", '"'), "do": "start", "timeout": typed}
     page = await visitor.post("/start/plan", fields, 422)
-    assert "time limit: " in page
+    assert "Time limit: " in page
     assert f'value="{typed}"' in page
-    assert "time limit: " in await visitor.post("/start/request", {"request": "x", "timeout": typed}, 422)
+    assert "Time limit: " in await visitor.post("/start/request", {"request": "x", "timeout": typed}, 422)
 
 
 async def test_a_plan_started_here_is_the_one_that_the_command_starts(
