@@ -120,6 +120,8 @@ def _set(text: str) -> SetField:
     is_step = rest.split(".")[0].split("[")[0] in STEP_FIELDS or first.split(".")[0].split("[")[0] not in PLAN_FIELDS
     if is_step and not rest and (meant := _of_plan(first)):
         raise PlanError(f"--set {text!r}: {meant}", "BAD_USAGE")
+    if is_step and not rest and first.split(".")[0].split("[")[0] in STEP_FIELDS:
+        raise PlanError(f"--set {text!r} names no step; write STEP.{text}", "BAD_USAGE")
     if is_step and not rest:
         raise PlanError(f"--set {text!r} does not name a field; write {first}.args.NAME=VALUE", "BAD_USAGE")
     found: Any = value

@@ -25,6 +25,7 @@ from plansurvive.plans.editing.inner_edits import is_inner, override_of, sibling
 from plansurvive.plans.errors import InvalidPlan, Refused
 from plansurvive.plans.expressions.json_path import PathError, put
 from plansurvive.plans.flow.outline import Outline
+from plansurvive.plans.flow.unknown_step import is_field, step_to_set
 from plansurvive.plans.model import Plan, Problem, Step
 from plansurvive.plans.model.plan import OfPlan, plan_aliases
 from plansurvive.plans.model.step_fields import On, aliases
@@ -95,6 +96,10 @@ def revise(run: Run, message: Edits, now: datetime, recovering: str | None = Non
 
 def _set(draft: Draft, edit: SetField) -> None:
     root = edit.path.split(".")[0].split("[")[0]
+    if edit.step_id is not None and is_field(edit.step_id):
+        top = edit.step_id.split(".")[0].split("[")[0]
+        if top not in draft.order and not is_inner(draft.run, edit.step_id):
+            raise step_to_set(edit.step_id, edit.path, draft.order)
     allowed = PLAN_FIELDS if edit.step_id is None else STEP_FIELDS
     if root not in allowed:
         whose = "the plan" if edit.step_id is None else f"step '{edit.step_id}'"

@@ -18,7 +18,7 @@ from plansurvive.plans.editing.inner_edits import edited_outline, is_inner, othe
 from plansurvive.plans.errors import InvalidPlan, Refused
 from plansurvive.plans.expressions.json_path import PathError, put
 from plansurvive.plans.flow.ids import lineage, template_of
-from plansurvive.plans.flow.unknown_step import unknown_step
+from plansurvive.plans.flow.unknown_step import step_to_set
 from plansurvive.plans.model import Plan, Step, Value
 from plansurvive.plans.model.plan import OfPlan, plan_names
 from plansurvive.plans.model.step_fields import On, aliases
@@ -60,7 +60,7 @@ def changed(run: Run, plan: Plan, changes: Sequence[Replacement], again: Again) 
         if change.step_id in _OF_PLAN and change.step_id not in steps:
             own.setdefault(change.step_id, {})[change.path] = change.value
         else:
-            _put(_row(run, steps, rows, change.step_id, again), change)
+            _put(_row(run, steps, rows, change, again), change)
     try:
         found = [Step.model_validate(data) for data in steps.values()]
         fields = dict[str, Any]()
@@ -80,9 +80,10 @@ def changed(run: Run, plan: Plan, changes: Sequence[Replacement], again: Again) 
 
 
 def _row(
-    run: Run, steps: dict[str, dict[str, Any]], rows: dict[str, dict[str, Any]], name: str, again: Again
+    run: Run, steps: dict[str, dict[str, Any]], rows: dict[str, dict[str, Any]], change: Replacement, again: Again
 ) -> dict[str, Any]:
     """The data of the step that a change names. Raises Refused."""
+    name = change.step_id
     if name in steps:
         runs = name in again.names
     elif is_inner(run, name) and not run.steps[name].closes:
@@ -97,7 +98,7 @@ def _row(
         top, *path = name.split(".")
         place = place_of(steps[top], path) if top in steps and path else None
         if place is None and name not in steps:
-            raise unknown_step(name, steps)
+            raise step_to_set(name, change.path, steps)
         found = steps[name] if place is None else place[0][place[1]]
     if not runs:
         raise Refused(f"step '{name}' does not run again, so it cannot be changed", "TOO_LATE")

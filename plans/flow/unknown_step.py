@@ -7,9 +7,13 @@ from collections.abc import Callable, Collection
 from plansurvive.plans.definition.near_names import Hints
 from plansurvive.plans.errors import Refused
 from plansurvive.plans.flow.ids import is_pattern, pattern_of, template_of
+from plansurvive.plans.model import Step
+from plansurvive.plans.model.step_fields import On, aliases
 
 MAX_LISTED = 3
 """Steps that are named."""
+MAX_CHOICES = 8
+"""Steps that are named where any of them may be meant."""
 
 
 def unknown_step(name: str, known: Collection[str], of_all: Callable[[str], str] | None = None) -> Refused:
@@ -23,6 +27,23 @@ def unknown_step(name: str, known: Collection[str], of_all: Callable[[str], str]
         return Refused(f"{text}; {inside}", "UNKNOWN_STEP")
     hint = Hints().question(name, known).replace("?", "? ") or "; "
     return Refused(f"{text}{hint}`plan show` lists its steps", "UNKNOWN_STEP")
+
+
+def is_field(name: str) -> bool:
+    """Whether what should be the id of a step begins with the name of a field of steps."""
+    return name.split(".")[0].split("[")[0] in aliases(Step, On.EDIT)
+
+
+def step_to_set(name: str, path: str, known: Collection[str]) -> Refused:
+    """What is raised of a step whose field `path` is to be set, and that a plan does not have.
+
+    It may be that no step was named: `args.path` for `s2.args.path`.
+    """
+    if not is_field(name):
+        return unknown_step(name, known)
+    place = f"{name}.{path}"[:200]
+    which = f", where STEP is {'one of ' if len(known) > 1 else ''}{_listed(known, MAX_CHOICES)}" if known else ""
+    return Refused(f"'{place}' names no step; write STEP.{place}{which}", "UNKNOWN_STEP")
 
 
 def _inside(name: str, known: Collection[str], of_all: Callable[[str], str] | None) -> str:
@@ -40,6 +61,6 @@ def _inside(name: str, known: Collection[str], of_all: Callable[[str], str] | No
     return f"there {'is' if len(items) == 1 else 'are'} {_listed(items)}{everywhere}"
 
 
-def _listed(names: Collection[str]) -> str:
-    more = f" and {len(names) - MAX_LISTED} more" if len(names) > MAX_LISTED else ""
-    return ", ".join(f"'{each}'" for each in list(names)[:MAX_LISTED]) + more
+def _listed(names: Collection[str], most: int = MAX_LISTED) -> str:
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return ", ".join(f"'{each}'" for each in list(names)[:most]) + more

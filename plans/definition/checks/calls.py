@@ -11,7 +11,7 @@ from plansurvive.plans.definition.checks.scope import Meaning, Scope, item_inste
 from plansurvive.plans.definition.dependencies import field_of_place
 from plansurvive.plans.definition.language import PLAIN, Language, Word
 from plansurvive.plans.definition.near_names import Hints, named_elsewhere
-from plansurvive.plans.definition.scopes import CallOf
+from plansurvive.plans.definition.scopes import VALUE, CallOf
 from plansurvive.plans.errors import BadExpression, BadReference
 from plansurvive.plans.expressions.conditions import compiled
 from plansurvive.plans.expressions.python_code import syntax_error
@@ -245,6 +245,10 @@ def _reference(
     if root in call.variables:
         return ""
     meaning = scope.meaning(root, call.own)
+    undone = call.own if call.start else scope.undone()
+    if meaning is Meaning.ITSELF and root == undone and (call.start or root != call.own):
+        instead = text.replace(root, VALUE, 1)
+        return f"'{text}': in its own `undo`, the value of a step is called `{VALUE}`; write {instead}"
     if meaning is Meaning.ITSELF and root == call.own:
         return f"'{text}' is the step's own value, which it cannot have yet; name an earlier step"
     if meaning is Meaning.ITSELF:
@@ -257,7 +261,7 @@ def _reference(
     if meaning is Meaning.NOTHING:
         literal = f"${text}" if text.startswith("$") else "{{" + text + "}}"
         own = call.own if call.variables else ""  # the list of a loop has no item yet
-        meant = _meant(reference, language, scope.item(own)) or scope.hint(root, hints, own)
+        meant = _meant(reference, language, scope.item(own)) or scope.hint(root, hints, own, undone)
         meant = meant or hints.question(root, call.variables)
         end = " For" if meant.endswith("?") else "; for"
         return f"'{text}' is not a step of the plan{meant}{end} the literal text write {literal}"

@@ -12,7 +12,7 @@ from plansurvive.plans.definition.checks.calls import reference_problems
 from plansurvive.plans.definition.checks.scope import Meaning, Scope
 from plansurvive.plans.definition.language import Language
 from plansurvive.plans.definition.near_names import Hints
-from plansurvive.plans.definition.scopes import CallOf, call_names, inner_ids, item_names
+from plansurvive.plans.definition.scopes import VALUE, CallOf, call_names, inner_ids, item_names
 from plansurvive.plans.errors import BadExpression
 from plansurvive.plans.expressions.conditions import compiled, roots_of
 from plansurvive.plans.expressions.items import list_expression
@@ -98,7 +98,10 @@ def _unknown(root: str, step: Step, scope: Scope, variables: Collection[str], hi
         return ""
     if root in ("true", "false", "null"):
         return f"'{root}' names a step here; write `{root}` in backticks"
-    hint = "" if meaning is Meaning.ITSELF else scope.hint(root, hints, step.id if variables else "")
+    undone = scope.undone()
+    if meaning is Meaning.ITSELF and root == undone != step.id:
+        return f"in its own `undo`, the value of '{root}' is called `{VALUE}`; write {VALUE}.FIELD"
+    hint = "" if meaning is Meaning.ITSELF else scope.hint(root, hints, step.id if variables else "", undone)
     if not hint and meaning is Meaning.NOTHING:
         hint = f", or '{root}' in single quotes if it is a text"
     return f"'{root}' is neither an earlier step nor `{INPUTS}`; write STEP.field{hint}"

@@ -6,6 +6,7 @@ cannot be moved.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from enum import Enum, auto
 from functools import cached_property
@@ -17,6 +18,7 @@ from plansurvive.plans.definition.scopes import (
     KEY,
     ROUND,
     STATUS,
+    UNDO,
     VALUE,
     Body,
     bodies,
@@ -167,10 +169,26 @@ class Scope:
             step, scope = scope.owner, scope.around
         return ""
 
-    def hint(self, name: str, hints: Hints, own: str = "") -> str:
-        """What a name without a meaning probably stands for in the step `own`, as the end of a sentence."""
+    def undone(self) -> str:
+        """The step in whose `undo` it is; empty if it is in none."""
+        scope: Scope | None = self
+        while scope is not None:
+            if scope.body is not None and scope.body.part == UNDO and scope.owner is not None:
+                return scope.owner.id
+            scope = scope.around
+        return ""
+
+    def hint(self, name: str, hints: Hints, own: str = "", undone: str = "") -> str:
+        """What a name without a meaning probably stands for in the step `own`, as the end of a sentence.
+
+        `undone`: the step in whose `undo` it is used.
+        """
         place = self.plain.inside.get(name)
         if place is not None:
+            around = re.search(rf"(?:^|\.){re.escape(undone)}(?:\[\*\])?\.", place) if undone else None
+            if around is not None:
+                instead = f"${VALUE}.{place[around.end() :]}"
+                return f"; in the `undo` of '{undone}' its value is called `{VALUE}`: write {instead}"
             block = place.partition(".")[0].removesuffix("[*]")
             return f"; it is inside the block '{block}': outside of it, write ${place}"
         if item_instead(name, "", item := self.item(own)):

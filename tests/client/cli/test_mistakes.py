@@ -844,6 +844,12 @@ STARTED: dict[str, tuple[str, str, int]] = {
     "moving it": ("move ID nope --after gate", "UNKNOWN_STEP: the plan has no step 'nope'", 2),
     "moving a step behind it": ("move ID gate --after nope", "UNKNOWN_STEP: the plan has no step 'nope'", 2),
     "editing it": ("edit ID --set nope.args.x=1", "UNKNOWN_STEP: the plan has no step 'nope'", 2),
+    "editing none": ("edit ID --set args.x=1", "write STEP.args.x, where STEP is one of 'gate', 'form'", 2),
+    "editing a field of none": (
+        "edit ID --set when=x",
+        "BAD_USAGE: --set 'when=x' names no step; write STEP.when=x",
+        2,
+    ),
     "its logs": ("logs ID nope", "UNKNOWN_STEP: the plan has no step 'nope'", 2),
     "an argument that there is not": ("edit ID --set gate.args.comand=1", "did you mean 'command'?", 2),
     "an edit of nothing": (

@@ -70,6 +70,33 @@ ERRORS: dict[str, tuple[list[Data], str, str | None, str, str]] = {
     ),
     "its own block": ([block("b", call("x", "$b"))], "BAD_REFERENCE", "b.x", "args.text", "block that contains this"),
     "its own value": ([block("b", call("x", "$x"))], "BAD_REFERENCE", "b.x", "args.text", "own value"),
+    "its own value in its undo": (
+        [call("p", undo={"tool": "note", "args": {"text": "{{p.path}}"}})], "BAD_REFERENCE", "p", "undo.args.text",
+        "'{{p.path}}': in its own `undo`, the value of a step is called `value`; write {{value.path}}",
+    ),
+    "its own value as a whole in its undo": (
+        [call("p", undo={"tool": "note", "args": {"text": "$p.path"}})], "BAD_REFERENCE", "p", "undo.args.text",
+        "is called `value`; write $value.path",
+    ),
+    "its own value in a step of its undo": (
+        [call("p", undo={"steps": [block("b", call("r", "{{p}}"))]})], "BAD_REFERENCE", "p.undo.b.r", "args.text",
+        "is called `value`; write {{value}}",
+    ),
+    "its own value in a condition of its undo": (
+        [call("p", undo={"steps": [call("r", when="p.bytes")]})], "BAD_REFERENCE", "p.undo.r", "when",
+        "in its own `undo`, the value of 'p' is called `value`; write value.FIELD",
+    ),
+    "a step of its block in its undo": (
+        [block("b", block("c", call("x")), forEach=LIST, undo={"steps": [call("r", "$x")]})],
+        "BAD_REFERENCE", "b.undo.r", "args.text", "in the `undo` of 'b' its value is called `value`: write $value.c.x",
+    ),
+    "the value of a step in the undo of one inside it": (
+        [block("b", call("x", undo={"steps": [call("r", "$b")]}))], "BAD_REFERENCE", "b.x.undo.r", "args.text",
+        "block that contains this",
+    ),
+    "its own value in a step of an undo": (
+        [call("p", undo={"steps": [call("r", "$r")]})], "BAD_REFERENCE", "p.undo.r", "args.text", "own value",
+    ),
     "an item without a loop": ([call("x", "{{item}}")], "BAD_REFERENCE", "x", "args.text", "in a step with `forEach`"),
     "a round without repeat": ([block("b", call("x", "$round"))], "BAD_REFERENCE", "b.x", "args.text", "with `repeat`"),
     "an error outside of catch": ([call("x", when="error.code")], "BAD_REFERENCE", "x", "when", "of a `catch`"),

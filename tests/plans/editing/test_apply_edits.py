@@ -232,6 +232,11 @@ def test_a_place_that_is_not_there_is_refused(path: str) -> None:
             {"op": "set", "stepId": "a", "path": "id", "value": "b"},
             "'id' of step 'a' cannot be set; set one of approval,",
         ),
+        (
+            {"op": "set", "stepId": "args", "path": "text", "value": "b"},
+            "'args.text' names no step; write STEP.args.text, where STEP is 'a'",
+        ),
+        ({"op": "set", "stepId": "undo.args", "path": "text", "value": 1}, "write STEP.undo.args.text, where STEP is"),
         ({"op": "set", "path": "titel", "value": "b"}, "'titel' of the plan cannot be set; did you mean 'title'?"),
         ({"op": "set", "path": "steps", "value": []}, "cannot be set; steps are added, removed and moved one by one"),
         ({"op": "add", "step": {"steps": []}}, "this is a plan, and not a step; give one step: {id: NAME, tool: TOOL,"),

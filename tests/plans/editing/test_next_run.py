@@ -68,6 +68,11 @@ def test_only_what_runs_again_can_be_changed(name: str, path: str, code: str) ->
     assert text_of(run) == before
 
 
+def test_a_field_without_a_step_is_answered_with_the_steps() -> None:
+    with pytest.raises(Refused, match=r"write STEP\.args\.text, where STEP is one of 'resize', 'after'"):
+        again(ended(), ("args", "text", "x"))
+
+
 def test_a_step_that_no_item_has_got_to_can_be_changed() -> None:
     run = Player(pictures("cat.png", asks=False, more=(note("tell", "x", "thumb"),)), broken(CAT)).play().run
     played = again(run, ("resize.tell", "args.text", "y"))
