@@ -29,6 +29,7 @@ PlanError                 plans/errors.py
 ├── OutsideRoots          a path that the web page, or an agent, may not use; client/requests/roots.py
 ├── WorkerFailed          the background worker did not start; exit code 3; runtime/errors.py
 └── InvalidPlan           plans/errors.py
+    ├── EditRefused       edits that would make a plan invalid, of which none was made
     └── PlanRefused       an InvalidPlan that knows the file it was read from
 """
 
@@ -93,6 +94,12 @@ class Located(Protocol):
 
     def line(self, problem: Problem) -> int | None:
         """The line of a problem, if it has one."""
+
+
+class EditRefused(InvalidPlan):
+    """Edits that would make the plan invalid: none was made. Its problems are those that they would add."""
+
+    head = "Nothing was changed: the edited plan would have"
 
 
 class PlanRefused(InvalidPlan):

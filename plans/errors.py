@@ -60,10 +60,11 @@ class InvalidPlan(PlanError):
     """A plan that failed validation. `problems` lists every problem, not only the first."""
 
     code = "INVALID_PLAN"
+    head = "The plan has"
 
     def __init__(self, problems: Sequence[Problem]) -> None:
         lines = "\n".join(f"- {problem.text}" for problem in problems)
-        super().__init__(f"The plan has {len(problems)} problem{'s' * (len(problems) != 1)}:\n{lines}")
+        super().__init__(f"{self.head} {len(problems)} problem{'s' * (len(problems) != 1)}:\n{lines}")
         self.problems = list(problems)
 
 

@@ -37,7 +37,13 @@ FREE = 10
 WINDOW = 60.0
 ADDRESSES = 10_000
 """Addresses that are remembered."""
-_OPEN_LINK = "Open the full link that `plan web` printed."
+_EACH_START = "each start of `plan web` makes a new secret"
+_NO_SECRET = f"You are not logged in. Open the full link that `plan web` printed, with its secret; {_EACH_START}."
+_ENDED = f"Your session has ended. Open the full link that `plan web` printed at its last start; {_EACH_START}."
+_OTHER_SECRET = (
+    "The secret of this link is not, or no longer, that of this page. Open the full link that `plan web` printed at its"
+    f" last start; {_EACH_START}."
+)
 
 
 class SecretLink(Access):
@@ -65,7 +71,7 @@ class SecretLink(Access):
         if not hmac.compare_digest(request.query_params["key"].encode(errors="replace"), self.secret.encode()):
             if self.attempts.failed(request.client.host if request.client else ""):
                 return Unknown(429, "Too many wrong links. Wait a minute.")
-            return Unknown(403, _OPEN_LINK)
+            return Unknown(403, _OTHER_SECRET)
         rest = urlencode([(name, value) for name, value in request.query_params.multi_items() if name != "key"])
         url = own_path(request.scope["raw_path"].decode("latin-1") + (f"?{rest}" if rest else ""))
         for char, escaped in (("&", "&amp;"), ('"', "%22"), ("<", "%3C"), (">", "%3E"), ("'", "%27")):
@@ -82,9 +88,9 @@ class SecretLink(Access):
             return None
         return Known(Person(session.name, frozenset({self.role})), session.csrf, cookie)
 
-    def unknown(self, _request: Request) -> Unknown:
+    def unknown(self, request: Request) -> Unknown:
         """Ask for the link."""
-        return Unknown(403, _OPEN_LINK)
+        return Unknown(403, _ENDED if self.cookie in request.cookies else _NO_SECRET)
 
 
 def fresh_secret(state_dir: Path) -> str:

@@ -22,6 +22,7 @@ from plansurvive.plans.editing.edit_limits import check_open, check_queues, chec
 from plansurvive.plans.editing.edits import AddStep, Edit, Edits, MoveStep, RemoveStep, SetField, SkipStep, UnskipStep
 from plansurvive.plans.editing.inner_checks import check_inside
 from plansurvive.plans.editing.inner_edits import is_inner, override_of, siblings
+from plansurvive.plans.editing.removed import as_removed
 from plansurvive.plans.errors import InvalidPlan, Refused
 from plansurvive.plans.expressions.json_path import PathError, put
 from plansurvive.plans.flow.outline import Outline
@@ -74,8 +75,11 @@ def revise(run: Run, message: Edits, now: datetime, recovering: str | None = Non
     remaining = errors(problems(plan, run.facts.tools, language=run.language))
     new = [problem for problem in remaining if problem not in run.problems]
     if new:
-        raise InvalidPlan(new)
-    drawn = check_inside(run, plan, overrides, lambda name: name != recovering and has_begun(run, name))
+        raise InvalidPlan(as_removed(new, message.edits))
+    try:
+        drawn = check_inside(run, plan, overrides, lambda name: name != recovering and has_begun(run, name))
+    except InvalidPlan as error:
+        raise InvalidPlan(as_removed(error.problems, message.edits)) from error
     # 3. The entry for the change log.
     inner = [line for name, step in overrides.items() for line in step_lines(name, run.outline.step(name), step)]
     ops = [_op(edit)[:MAX_CHARACTERS] for edit in message.edits[:20]]

@@ -20,6 +20,7 @@ from rich.text import Text
 
 from plansurvive.client.cli.terminal.console import SafeConsole
 from plansurvive.client.cli.terminal.environment import default, environ
+from plansurvive.client.errors import EditRefused
 from plansurvive.plans.errors import InvalidPlan, PlanError
 from plansurvive.plans.text.safe_text import json_text, line, safe
 from plansurvive.runtime.settings import said
@@ -175,7 +176,7 @@ def show_error(error: PlanError, *, as_json: bool, where: str = "", lines: Seque
             found["problems"] = problem_rows(error.problems, lines)
         show_json({"error": found})
     elif isinstance(error, InvalidPlan):
-        show_problems(error.problems, where, lines)
+        show_problems(error.problems, where, lines, error.head if isinstance(error, EditRefused) else "")
     else:
         code = error.code.replace(":", ": ")  # BAD_SETTING:NAME, as scripts know it
         head, *rest = safe(said(error).removeprefix(f"{code}: ")).splitlines() or [""]
@@ -191,14 +192,19 @@ def problem_rows(problems: Sequence[Problem], lines: Sequence[int | None] = ()) 
     ]
 
 
-def show_problems(problems: Sequence[Problem], where: str = "", lines: Sequence[int | None] = ()) -> None:
-    """Print every problem of a plan: code and place on one line, the message on the next."""
+def show_problems(
+    problems: Sequence[Problem], where: str = "", lines: Sequence[int | None] = (), head: str = ""
+) -> None:
+    """Print every problem of a plan: code and place on one line, the message on the next.
+
+    `head`: what precedes their number, instead of the file or plan that has them.
+    """
     errors = sum(problem.severity == "error" for problem in problems)
     warnings = len(problems) - errors
     console, counts = err(), [_count(errors, "problem")] if errors else []
     counts += [_count(warnings, "warning")] if warnings else []
     named = f" {shlex.quote(where)}" if where and Path(where).is_file() else _FILE
-    text = Text.assemble((f"{line(where) or 'The plan'}: {', '.join(counts)}", "bold"))
+    text = Text.assemble((f"{head or line(where) or 'The plan'}{'' if head else ':'} {', '.join(counts)}", "bold"))
     for problem, number in zip_longest(problems, lines):
         style = "red" if problem.severity == "error" else "yellow"
         place = [f"line {number}"] if number else []

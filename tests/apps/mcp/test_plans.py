@@ -192,6 +192,12 @@ async def test_an_agent_edits_plans_of_agents_only_and_nothing_that_is_for_peopl
             {"op": "add", "step": {"id": "c", "steps": [{**steps[0], "requiresApproval": False}]}},
         ):
             assert (await refused(agent, "plan_edit", planId=own, edits=[edit]))[0] == "FORBIDDEN", edit
+        wrong = {"op": "set", "stepId": "a", "path": "dependsOn", "value": ["no"]}
+        code, text = await refused(agent, "plan_edit", planId=own, edits=[wrong])
+        assert (code, text.splitlines()[0]) == (
+            "INVALID_PLAN",
+            "Nothing was changed: the edited plan would have 1 problem:",
+        )
         edited = await called(agent, "plan_edit", planId=own, edits=[harmless], expectVersion=1)
         assert edited["version"] == 2
         assert (await asked_of(agent, own, "a"))["a"]["digest"] != before

@@ -16,10 +16,14 @@ from tests.apps.web.page_client import HOST, ORIGIN, SECRET, browsing, secret_li
 
 async def test_without_the_link_every_page_is_refused(settings: Settings, temporal_client: Client) -> None:
     async with browsing(service_for(settings, temporal_client), inside=False) as browser:
+        full = "Open the full link that <code>plan web</code> printed"
+        each = "each start of <code>plan web</code> makes a new secret."
+        other = f"The secret of this link is not, or no longer, that of this page. {full} at its last start; {each}"
+        none = f"You are not logged in. {full}, with its secret; {each}"
         for url in ("/", "/plans/x", "/inbox/count", "/?key=wrong", "/?key="):
             answer = await browser.get(url)
             assert answer.status_code == 403
-            assert "Open the full link that <code>plan web</code> printed." in answer.text
+            assert (other if "key" in url else none) in answer.text
             assert "set-cookie" not in answer.headers
 
 
@@ -66,6 +70,7 @@ async def test_a_cookie_that_was_not_given_out_is_refused(settings: Settings, te
         for cookie in (good[:-1], "." + good, good + "x", "x", good.swapcase()):
             answer = await browser.get("/", headers={"Cookie": f"{service.access.cookie}={cookie}"})
             assert answer.status_code == 403
+            assert "Your session has ended. Open the full link" in answer.text
         assert (await browser.get("/", headers={"Cookie": f"{service.access.cookie}={good}"})).status_code == 200
 
 

@@ -844,10 +844,21 @@ STARTED: dict[str, tuple[str, str, int]] = {
     "moving it": ("move ID nope --after gate", "UNKNOWN_STEP: the plan has no step 'nope'", 2),
     "moving a step behind it": ("move ID gate --after nope", "UNKNOWN_STEP: the plan has no step 'nope'", 2),
     "editing it": ("edit ID --set nope.args.x=1", "UNKNOWN_STEP: the plan has no step 'nope'", 2),
-    "editing none": ("edit ID --set args.x=1", "write STEP.args.x, where STEP is one of 'gate', 'form'", 2),
+    "editing none": ("edit ID --set args.x=1", "write STEP.args.x, where STEP is one of 'gate', 'form', 'last'", 2),
     "editing a field of none": (
         "edit ID --set when=x",
         "BAD_USAGE: --set 'when=x' names no step; write STEP.when=x",
+        2,
+    ),
+    "removing a step that another uses": (
+        "remove ID form",
+        "Nothing was changed: the edited plan would have 1 problem\n  BAD_REFERENCE  step 'last', args.command\n"
+        "    'form' cannot be removed, as step 'last' uses its value; change or remove step 'last' first",
+        2,
+    ),
+    "an edit that would be wrong": (
+        "edit ID --set last.tool=nope",
+        "Nothing was changed: the edited plan would have 1 problem\n  UNKNOWN_TOOL  step 'last', tool",
         2,
     ),
     "its logs": ("logs ID nope", "UNKNOWN_STEP: the plan has no step 'nope'", 2),
@@ -900,7 +911,8 @@ async def test_a_mistake_about_a_plan_that_runs(environ: Environ, worker: Worker
     gate = {"id": "gate", "tool": "run_command", "args": {"command": "true"}, "requiresApproval": True}
     file = tmp_path / "plan.json"
     form = {"id": "form", "tool": "ask", "args": {"question": "How many?", "schema": {"type": "object"}}}
-    file.write_text(json.dumps({"steps": [gate, form]}))
+    last = {"id": "last", "tool": "run_command", "args": {"command": "echo {{form.copies}} {{gate.exitCode}}"}}
+    file.write_text(json.dumps({"steps": [gate, form, last]}))
     name = str((await plan(environ, "start", str(file), "--json")).json["planId"])
 
     async def asks() -> Any:

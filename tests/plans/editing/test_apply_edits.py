@@ -247,3 +247,22 @@ def test_an_edit_of_what_there_is_not_is_answered_with_what_is_meant(edit: dict[
     with pytest.raises(Refused) as refused:
         revise(reviewed(step("a")).run, message(edit), NOW)
     assert says in refused.value.message
+
+
+def test_what_uses_a_step_that_is_removed_is_named() -> None:
+    steps = [step("a"), step("b", "a"), Step(id="c", tool="note", args={"text": "{{a.x}} {{b}}"})]
+    run = run_of(*steps, outputs={"o": "a.x"})
+    schedule = Schedule(run)
+    schedule.review()
+    with pytest.raises(InvalidPlan) as invalid:
+        revise(schedule.run, message({"op": "remove", "stepId": "a"}), NOW)
+    assert [(each.code, each.step_id, each.message) for each in invalid.value.problems] == [
+        ("UNKNOWN_DEPENDENCY", "b", "'a' cannot be removed, as step 'b' waits for it; change or remove step 'b' first"),
+        ("BAD_REFERENCE", "c", "'a' cannot be removed, as step 'c' uses its value; change or remove step 'c' first"),
+        ("BAD_REFERENCE", None, "'a' cannot be removed, as `outputs.o` of the plan uses its value; change that first"),
+    ]
+    edits = [{"op": "remove", "stepId": name} for name in "ac"]
+    with pytest.raises(InvalidPlan) as invalid:
+        revise(schedule.run, message(*edits, {"op": "set", "stepId": "b", "path": "args.text", "value": "$no"}), NOW)
+    assert [each.step_id for each in invalid.value.problems if "cannot be removed" in each.message] == ["b", None]
+    assert any("'$no' is not a step of the plan" in each.message for each in invalid.value.problems)

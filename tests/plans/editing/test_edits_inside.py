@@ -115,6 +115,8 @@ def test_a_step_that_another_one_uses_is_not_removed_from_an_item() -> None:
     with pytest.raises(InvalidPlan) as refused:
         change(played, {"op": "remove", "stepId": CAT})
     assert {problem.step_id for problem in refused.value.problems} == {"resize[cat.png].tell"}
+    says = f"'{CAT}' cannot be removed, as step 'resize[cat.png].tell' uses its value; "
+    assert all(problem.message.startswith(says) for problem in refused.value.problems), refused.value
     change(played, {"op": "remove", "stepId": "resize[cat.png].tell"})
     assert "resize[cat.png].tell" not in played.run.steps
     assert "resize[dog.png].tell" in played.run.steps

@@ -68,8 +68,11 @@ async def test_a_field_that_is_no_value_is_said_at_the_field_and_nothing_typed_i
 async def test_an_edit_that_would_break_the_plan_is_refused_with_its_problems(visitor: Visitor, start: Start) -> None:
     plan = await start()
     text = await visitor.post(at(plan, "read"), {"version": 1, "field.dependsOn": "wrte"}, 409)
-    assert "The plan would not be valid." in text
+    assert "Nothing was changed: the plan would not be valid." in text
     assert "wrte" in text
+    text = await visitor.post(f"/plans/{plan}/draft/remove", {"version": 1, "step": "write"}, 409)
+    assert "Nothing was changed: the plan would not be valid." in text
+    assert "cannot be removed, as step" in text
 
 
 async def test_when_somebody_else_was_first_the_form_shows_what_changed_and_keeps_what_was_typed(
