@@ -21,7 +21,7 @@ from typing import Any, BinaryIO
 from plansurvive.client.errors import PlanRefused
 from plansurvive.client.feature import language
 from plansurvive.plans.definition.checks.races import races
-from plansurvive.plans.definition.checks.validation import errors, named_tool_problems, problems
+from plansurvive.plans.definition.checks.validation import certain, errors, named_tool_problems, problems
 from plansurvive.plans.definition.locations import step_and_field
 from plansurvive.plans.definition.near_names import MAX_NAMES, Hints
 from plansurvive.plans.definition.parsing import MAX_BYTES, MAX_FOUND, Unreadable, read_plan, sound_part
@@ -159,8 +159,8 @@ def check(data: Any, tools: Mapping[str, ToolSpec]) -> tuple[Plan | None, list[P
         if len(plan) > MAX_FOUND:
             return None, plan
         sound = sound_part(data)
-        return None, plan + (problems(sound, tools, language=language()) if sound else [])
-    found = [*problems(plan, tools, language=language()), *named_tool_problems(plan, tools, language())]
+        return None, plan + (certain(problems(sound, tools, language=language())) if sound else [])
+    found = [*certain(problems(plan, tools, language=language())), *named_tool_problems(plan, tools, language())]
     return plan, found if errors(found) else found + races_among(plan.steps)
 
 

@@ -23,6 +23,7 @@ from plansurvive.plans.definition.checks.outside import absolute_paths
 from plansurvive.plans.definition.checks.validation import (
     bounded,
     calls_of,
+    certain,
     input_values,
     named_tool_problems,
     problems,
@@ -68,7 +69,7 @@ class PlanChecker:
                 here.append(step)
             else:
                 elsewhere.add(path)
-        wrong = problems(plan, self.tools, elsewhere, language=self.features.language)
+        wrong = certain(problems(plan, self.tools, elsewhere, language=self.features.language))
         wrong += named_tool_problems(plan, self.tools, self.features.language, elsewhere)
         wrong += input_values(plan, request.inputs)[1]
         workspace, trouble = self._workspace(request, plan.workspace)

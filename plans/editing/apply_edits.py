@@ -14,7 +14,7 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from plansurvive.plans.change_log import MAX_CHARACTERS, Revision, differences, shortened, step_lines
-from plansurvive.plans.definition.checks.validation import condition_problems, errors, problems
+from plansurvive.plans.definition.checks.validation import certain, condition_problems, errors, problems
 from plansurvive.plans.definition.dependencies import dependencies
 from plansurvive.plans.definition.near_names import Hints, named_elsewhere
 from plansurvive.plans.editing.draft import Draft, has_begun
@@ -72,7 +72,10 @@ def revise(run: Run, message: Edits, now: datetime, recovering: str | None = Non
         raise InvalidPlan(unreadable)
     overrides = {name: override_of(name, data) for name, data in draft.inner.items()}
     check_queues(run, plan, overrides)
-    remaining = errors(problems(plan, run.facts.tools, language=run.language))
+    found = problems(plan, run.facts.tools, language=run.language)
+    # What fails for certain is an error only where the plan's check has found it, so that older runs replay.
+    known = [each for each in certain(found) if each in run.problems]
+    remaining = [*known, *(each for each in errors(found) if each not in known)]
     new = [problem for problem in remaining if problem not in run.problems]
     if new:
         raise InvalidPlan(as_removed(new, message.edits))

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from jmespath.exceptions import JMESPathError
 from jmespath.lexer import Lexer
 
+from plansurvive.plans.definition.checks.list_values import field_of_list
 from plansurvive.plans.definition.checks.scope import Scope
 from plansurvive.plans.definition.checks.types import Mistake, Schema, Walk
 from plansurvive.plans.definition.checks.values import Values
@@ -22,6 +23,7 @@ from plansurvive.plans.expressions.items import list_expression
 from plansurvive.plans.expressions.references import INPUTS, Reference
 from plansurvive.plans.model import Plan, Problem, Step
 
+FAILS = "BAD_REFERENCE"
 _COMPARED = frozenset(("eq", "ne", "lt", "lte", "gt", "gte"))
 _WORDS = frozenset(("true", "false", "null"))
 _SUSPECT = re.compile(r"[=<>]\s*(?:\"|true|false|null)")
@@ -34,10 +36,12 @@ class MeaningCheck:
         self._values, self._hints = values, hints
 
     def of_reference(self, reference: Reference, step: Step, scope: Scope, path: str, field: str) -> Iterator[Problem]:
-        """A reference whose path leads nowhere."""
+        """A reference whose path leads nowhere. Of one that fails for certain, a warning FAILS: see `certain`."""
         in_undo = field.startswith("undo.") and reference.root == VALUE
         known = self._values.of_round(step) if in_undo else self._values.of_name(reference.root, scope, step)
-        if known is not None:
+        if known is not None and (text := field_of_list(reference, known)):
+            yield Problem(code=FAILS, step_id=path, field=field, message=text, severity="warning")
+        elif known is not None:
             what, inputs = f"'{reference.text}'", reference.root == INPUTS
             yield from self._found(reference.path, None, known, path, field, what, inputs)
 
@@ -110,7 +114,7 @@ class MeaningCheck:
 def _problem(mistake: Mistake, path: str, field: str, what: str, doubtful: bool) -> Problem:
     text = f"{what}: {mistake.text}"
     if mistake.is_closed and not doubtful:
-        return Problem(code="BAD_REFERENCE", step_id=path, field=field, message=text)
+        return Problem(code=FAILS, step_id=path, field=field, message=text)
     code = "NEVER_TRUE" if "never true" in text or "always true" in text else "ALWAYS_NULL"
     return Problem(code=code, step_id=path, field=field, message=text, severity="warning")
 

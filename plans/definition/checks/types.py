@@ -16,6 +16,8 @@ from plansurvive.plans.expressions.conditions import filter_instead
 Schema = Mapping[str, Any]
 Lookup = Callable[[str], "Schema | None"]
 """The schema of what a name at the beginning of an expression stands for."""
+LIST_OF = "plans:listOf"
+"""In the schema of a list that a construct gives whatever runs: `items` of a loop, or `rounds`."""
 
 _NAMES = {
     "string": "a text", "integer": "a number", "number": "a number", "boolean": "true or false", "null": "null",

@@ -17,7 +17,7 @@ from plansurvive.plans.definition.arguments import KINDS
 from plansurvive.plans.definition.checks.calls import reference_problems, tool_problems, unknown_tool
 from plansurvive.plans.definition.checks.constructs import construct_problems
 from plansurvive.plans.definition.checks.expressions import expression_problems, output_problems, unreadable
-from plansurvive.plans.definition.checks.meaning import MeaningCheck
+from plansurvive.plans.definition.checks.meaning import FAILS, MeaningCheck
 from plansurvive.plans.definition.checks.names import dependency_problems, id_problems, size_problem
 from plansurvive.plans.definition.checks.scope import Plain, Scope
 from plansurvive.plans.definition.checks.values import Values
@@ -246,6 +246,15 @@ def body_problems(
 def errors(found: list[Problem]) -> list[Problem]:
     """The problems that prevent a plan from running (severity `error`)."""
     return [problem for problem in found if problem.severity == "error"]
+
+
+def certain(found: list[Problem]) -> list[Problem]:
+    """The problems, as errors also those for which a step fails for certain (warnings of the code FAILS).
+
+    For the check before a plan starts alone: `problems` is also asked in workflows, where an edit of a plan that runs
+    already was taken with them, and must be again when its history is replayed.
+    """
+    return [each.model_copy(update={"severity": "error"}) if each.code == FAILS else each for each in found]
 
 
 def bounded(found: list[Problem]) -> list[Problem]:

@@ -6,7 +6,7 @@ from collections.abc import Container, Mapping
 from typing import Any
 
 from plansurvive.plans.definition.checks.scope import Scope
-from plansurvive.plans.definition.checks.types import Schema, Walk
+from plansurvive.plans.definition.checks.types import LIST_OF, Schema, Walk
 from plansurvive.plans.definition.language import Language
 from plansurvive.plans.definition.scopes import ERROR, INDEX, KEY, ROUND, STATUS, bodies
 from plansurvive.plans.errors import BadExpression
@@ -44,8 +44,8 @@ class Values:
             return None
         found = self.of_round(step, level)
         if step.repeat is not None and step.repeat.keep == "all":
-            found = _list(found)
-        return found if step.for_each is None else _list(found)
+            found = _list(found, "rounds")
+        return found if step.for_each is None else _list(found, "items")
 
     def of_round(self, step: Step, level: int = 0) -> Schema | None:
         """The schema of the value of one item and round."""
@@ -112,5 +112,6 @@ class Values:
         return spec.value_schema if spec is not None else None
 
 
-def _list(items: Schema | None) -> Schema:
-    return {"type": "array", "items": items} if items is not None else {"type": "array"}
+def _list(items: Schema | None, kind: str) -> Schema:
+    found = {"type": "array", LIST_OF: kind}
+    return found | {"items": items} if items is not None else found

@@ -50,6 +50,14 @@ def test_a_worker_judges_the_steps_of_its_own_queue_at_every_level(tmp_path: Pat
     assert [(each.step_id, each.code) for each in other.problems] == [("b.there", "UNKNOWN_TOOL")]
 
 
+def test_a_step_that_fails_for_certain_is_refused_before_anything_runs(tmp_path: Path) -> None:
+    each = {"id": "each", "forEach": ["a"], "tool": "note", "args": {"text": "{{item}}"}}
+    steps = [each, {"id": "b", "tool": "note", "args": {"text": "{{each.path}}"}}]
+    request = CheckRequest(plan=Plan.model_validate({"steps": steps}), workspace=str(tmp_path))
+    [problem] = PlanChecker(TOOLS).check_plan(request).problems
+    assert (problem.code, problem.step_id, problem.field) == ("BAD_REFERENCE", "b", "args.text")
+
+
 def test_an_absolute_path_outside_the_workspace_is_refused_before_anything_runs(tmp_path: Path) -> None:
     def found(path: str, **fields: Any) -> list[tuple[str | None, str]]:
         step = {"id": "read", "tool": "read_file", "args": {"path": path}}

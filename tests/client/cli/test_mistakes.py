@@ -640,6 +640,14 @@ FILES: dict[str, Mistake] = {
     "a command of another program": Mistake("status etl", "No such command 'status': `plan show ID` shows one plan"),
     "a misspelt command": Mistake("shwo", "BAD_USAGE: No such command 'shwo'. Did you mean 'show'?"),
     "no id of a plan": Mistake("show", "BAD_USAGE: Missing argument 'ID': name a plan; `plan list` shows them."),
+    "a field of the list of a loop": Mistake(
+        "check FILE",
+        "'{{each.bytes}}': the value of the loop 'each' is a list; for all items write {{each[*].bytes}}, for the first"
+        " {{each[0].bytes}}",
+        "steps:\n"
+        "  - {id: each, forEach: [a], tool: write_file, args: {path: '{{item}}', content: x}}\n"
+        "  - {id: report, tool: write_file, args: {path: b, content: '{{each.bytes}}'}}\n",
+    ),
     "no step": Mistake(
         "approve ID",
         "BAD_USAGE: Missing argument 'STEP': name a step; `plan show ID` lists them, "

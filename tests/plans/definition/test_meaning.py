@@ -7,10 +7,12 @@ from typing import Any
 import pytest
 
 from plansurvive.features.children.language import LANGUAGE as OF_CHILDREN
-from plansurvive.plans.definition.checks.validation import errors, problems
+from plansurvive.plans.definition.checks.validation import certain, errors, problems
 from plansurvive.plans.definition.durable_tools import DurableTool
 from plansurvive.plans.definition.language import Language
 from plansurvive.plans.definition.parsing import read_plan
+from plansurvive.plans.errors import BadReference
+from plansurvive.plans.expressions.references import in_text, look_up
 from plansurvive.plans.model import Problem
 from tests.plans.building import TOOLS, spec
 
@@ -95,6 +97,62 @@ def test_a_field_that_cannot_exist_is_an_error(text: str) -> None:
     [problem] = found(noted(text))
     assert (problem.code, problem.severity, problem.field) == ("BAD_REFERENCE", "error", "args.text")
     assert CANNOT_EXIST[text] in problem.message
+
+
+LOOPS: list[Data] = [
+    {"id": "deep", "steps": [{"id": "in", "steps": BEFORE[:1], "forEach": [1]}], "forEach": [1]},
+    {"id": "poll", "tool": "build", "repeat": {"until": "exitCode == `0`", "keep": "all"}},
+]
+ENTRIES = [{"exitCode": 1, "stdout": "x"}]
+VALUES: Data = {"each": ENTRIES, "poll": ENTRIES, "deep": [{"in": [{"build": ENTRIES[0]}]}]}
+FAILING = {
+    "{{each.exitCode}}": "'{{each.exitCode}}': the value of the loop 'each' is a list; for all items write"
+    " {{each[*].exitCode}}, for the first {{each[0].exitCode}}",
+    "$each.exitCode": "for all items write $each[*].exitCode, for the first $each[0].exitCode",
+    '{{each."exitCode"}}': 'write {{each[*]."exitCode"}}, for the first',
+    "{{deep.in.build.exitCode}}": "for all items write {{deep[*].in.build.exitCode}}, for the first {{deep[0].in.build",
+    "{{deep[0].in.build.exitCode}}": "the loop 'deep[0].in' is a list; for all items write {{deep[0].in[*].build.exit",
+    "$each.stdout[0].a[*].b[?c] | [0].d": "for the first $each[0].stdout[0].a[*]",
+    "$each.exitCode.{a: b}": "for the first $each[0].exitCode.{a: b}",
+    "$poll.exitCode": "the value of 'poll' is the list of its rounds (`keep: all`); for all of them write"
+    " $poll[*].exitCode, for the last $poll[-1].exitCode",
+}
+
+
+@pytest.mark.parametrize("text", FAILING)
+def test_a_field_of_the_list_of_a_loop_fails_and_is_an_error_before_the_plan_starts(text: str) -> None:
+    given = found(*LOOPS, noted(text))
+    [problem] = certain(given)
+    assert (problem.code, problem.severity, problem.field) == ("BAD_REFERENCE", "error", "args.text")
+    assert FAILING[text] in problem.message
+    assert not errors(given), "plans that run are edited, and replayed, as they were"
+    [reference] = in_text(text)
+    with pytest.raises(BadReference):
+        look_up(reference, VALUES)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "{{each | length(@)}}",
+        "{{each.exitCode || 'x'}}",
+        "$each.exitCode | not_null(@, 'x')",
+        "$each.length(@)",
+        "$each[*].exitCode",
+        "{{deep[].in[].build.exitCode}}",
+        "{{each.exitCode == `1`}}",
+        "{{deep[*].in.x}}",
+        "$each.{a: exitCode}",
+    ],
+)
+def test_a_path_that_gives_something_for_a_list_is_no_error(text: str) -> None:
+    assert not errors(certain(found(*LOOPS, noted(text))))
+    [reference] = in_text(text)
+    look_up(reference, VALUES)
+
+
+def test_a_field_of_a_list_in_a_condition_is_no_error() -> None:
+    assert [each.code for each in certain(found(noted("x", when="each.exitCode")))] == ["ALWAYS_NULL"]
 
 
 CONDITIONS = {

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from plansurvive.plans.change_log import MAX_KEPT, MAX_LINES, MAX_REVISIONS, Revision, differences, logged
+from plansurvive.plans.definition.checks.validation import certain, errors, problems
 from plansurvive.plans.editing.apply_edits import Revised, revise
 from plansurvive.plans.editing.edits import Edits
 from plansurvive.plans.errors import InvalidPlan, PlanError, Refused
@@ -266,3 +267,15 @@ def test_what_uses_a_step_that_is_removed_is_named() -> None:
         revise(schedule.run, message(*edits, {"op": "set", "stepId": "b", "path": "args.text", "value": "$no"}), NOW)
     assert [each.step_id for each in invalid.value.problems if "cannot be removed" in each.message] == ["b", None]
     assert any("'$no' is not a step of the plan" in each.message for each in invalid.value.problems)
+
+
+def test_what_the_check_found_to_fail_for_certain_stays_a_problem_until_it_is_mended() -> None:
+    loop = Step.model_validate({"id": "a", "tool": "note", "args": {"text": "x"}, "forEach": ["x"]})
+    schedule = reviewed(loop, Step(id="b", tool="note", args={"text": "$a.x"}))
+    run, other = schedule.run, {"op": "set", "path": "title", "value": "t"}
+    assert not revise(run, message(other), NOW).problems  # a run of an older version, whose check did not find it
+    run.problems = errors(certain(problems(run.plan, run.facts.tools)))
+    assert [each.field for each in run.problems] == ["args.text"]
+    assert revise(run, message(other), NOW).problems == run.problems
+    mended = {"op": "set", "stepId": "b", "path": "args.text", "value": "$a[0].x"}
+    assert not revise(run, message(mended), NOW).problems
