@@ -16,6 +16,7 @@ from plansurvive.client.plan_file import PlanFileError, load
 from plansurvive.features.children.model import KnownPlans
 from plansurvive.features.children.nested import content_problems, input_problems, nested
 from plansurvive.plans.child_state import MAX_NESTING
+from plansurvive.plans.definition.checks.validation import certain
 from plansurvive.plans.definition.parsing import read_plan
 from plansurvive.plans.definition.scopes import walk
 from plansurvive.plans.errors import InvalidPlan, PlanError
@@ -74,7 +75,7 @@ class _Search:
         if digest not in self.hashes:
             self.hashes.append(digest)
         child, wrong = content_problems(data, self._tools, language())
-        yield from nested(step.id, f"args.{kind} {source}", wrong)
+        yield from nested(step.id, f"args.{kind} {source}", certain(wrong))
         if child is not None:
             yield from input_problems(step, child)
             yield from nested(step.id, f"args.{kind} {source}", list(self.of(child, (*above, digest))))

@@ -86,6 +86,11 @@ def test_a_mistake_in_a_file_is_told_with_its_place(folder: Path) -> None:
     assert found(checked(folder, run(file="bad.yaml"))) == [
         ("BAD_REFERENCE", "args.file bad.yaml.x.args.path", "error")
     ]
+    each = "{id: x, forEach: [a], tool: sleep, args: {seconds: 0}}, {id: y, tool: read_file, args: {path: $x.n}}"
+    (folder / "list.yaml").write_text(f"steps: [{each}]")
+    assert found(checked(folder, run(file="list.yaml"))) == [
+        ("BAD_REFERENCE", "args.file list.yaml.y.args.path", "error")
+    ]
     deep = checked(folder, run(steps=[{"id": "in", "tool": "plan", "args": {"file": "bad.yaml"}}]))
     assert found(deep) == [("BAD_REFERENCE", "args.steps.in.args.file bad.yaml.x.args.path", "error")]
 
