@@ -40,7 +40,8 @@ def shaped(
 ) -> M:
     """The content of a file as its model has it. Raises SettingError about `setting`, with the first problems.
 
-    `quotes`: as in `parsed`. `examples`: by key of the whole file, the header of a table and a line below it.
+    `quotes`: as in `parsed`. `examples`: by key of the whole file, the header of a table, in which NAME
+    is that of the entry, and a line below it.
     `meant`: as in `misfits`.
     """
     data = parsed(text, path, setting, quotes=quotes)
@@ -124,6 +125,7 @@ def _wrong(
         header, row = examples.get(str(place[0]), ("", "")) if place else ("", "")
         if not header:
             header, row = _table(model, place)
+        header = header.replace("NAME", str(place[1])) if len(place) > 1 else header
         return f"should be a table: `{header}`, and below it `{row}`"
     if kind in ("list_type", "tuple_type") and any(_is_model(each) for each in _items(model, place)):
         return f"should be a list of tables: `[[{'.'.join(map(str, place))}]]`"

@@ -9,6 +9,7 @@ Importing all commands to read their docstrings took 0.7 s before every command.
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterable
 from importlib import import_module
 from typing import Any
@@ -166,6 +167,8 @@ class Commands(TyperGroup):
         """The command that was called. A usage error names those that do what another program's command does."""
         if args and args[0] in ELSEWHERE and self.get_command(ctx, args[0]) is None:
             ctx.fail(f"No such command '{args[0]}': {ELSEWHERE[args[0]]}.")
+        if args and args[0].endswith((".yaml", ".yml", ".json")) and self.get_command(ctx, args[0]) is None:
+            ctx.fail(f"No such command '{args[0]}': `plan run {shlex.quote(args[0])}` runs that file.")
         return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:

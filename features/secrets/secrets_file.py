@@ -52,6 +52,10 @@ _FOREIGN = dict.fromkeys(("value", "secret", "token", "password"), _ELSEWHERE)
 """Keys in the files of other programs."""
 
 
+_TABLES = {"secrets": ("[secrets.NAME]", 'from = "env:VARIABLE"')}
+"""The file says where a secret is; a secret that was written into it belongs there instead."""
+
+
 def none_in(path: Path) -> str:
     """The sentence about a file without secrets."""
     what = "has no secrets" if path.exists() else "does not exist"
@@ -147,7 +151,7 @@ def unknown_tools(entries: Mapping[str, Entry], known: Sequence[str]) -> Mapping
 
 
 def _checked(path: Path, text: str) -> Mapping[str, Entry]:
-    found = shaped(_File, text, path, SETTING, quotes=False, meant=_FOREIGN).secrets
+    found = shaped(_File, text, path, SETTING, quotes=False, examples=_TABLES, meant=_FOREIGN).secrets
     problems = [
         (("secrets", name, *key.split(".")), what)
         for name, entry in found.items()

@@ -55,6 +55,9 @@ def named(text: str) -> Named:
 
 def new_name(text: str) -> str:
     """A name to save under. Raises TemplateError BAD_TEMPLATE, also for one with a version."""
+    if not _NAMED.fullmatch(text) and not text.endswith(ENDINGS):
+        how = "write 1 to 64 letters, digits, '_' or '-', without spaces"
+        raise TemplateError(f"{_shown(text)} cannot be the name of a template; {how}")
     found = named(text)
     if found.hash:
         raise TemplateError(f"{_shown(text)} names a version, which is made by its content; leave @{found.hash} out")

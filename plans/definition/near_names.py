@@ -24,6 +24,7 @@ ELSEWHERE = {
     "tasks": "steps", "then": "steps", "do": "steps",
     "dagId": "id", "taskId": "id", "workflowId": "id", "defaultArgs": "defaults", "maxActiveTasks": "maxParallel",
     "in": "items", "list": "items", "over": "items", "var": "as", "variable": "as", "times": "limit",
+    "maxTurns": "maxCalls", "maxIterations": "maxCalls", "maxSteps": "maxCalls", "maxRequests": "maxCalls",
     "every": "delay", "interval": "delay", "maxAttempts": "attempts", "maximumAttempts": "attempts",
     "approvers": "by", "deadline": "timeout", "cmd": "command", "script": "code", "filename": "path", "file": "path",
     "bash": "run_command", "sh": "run_command", "shell": "run_command", "exec": "run_command", "cat": "read_file",

@@ -58,6 +58,10 @@ _ELSEWHERE = {
     "list --all": "`plan list` lists plans of every status; --limit N lists more than the newest 20",
     "pending --all": "`plan pending` lists the decisions of all plans",
     "cancel --all": "`plan cancel ID` ends one plan; `plan list --running` lists those to end",
+    **dict.fromkeys(
+        ("run -d", "run --detach", "run --detached", "run --background", "run --no-wait"),
+        "`plan start FILE` runs a plan in the background",
+    ),
     "--verbose": "`plan watch ID` and `plan logs ID STEP` show what happens, `plan --debug` the tracebacks of errors",
     "--quiet": "`--json` prints data alone",
     "--reason": "a reason is given with --comment TEXT",
@@ -87,11 +91,14 @@ def _argument(option: str, taken: list[str]) -> str:
 def _no_option(name: str, context: Any) -> tuple[str, str]:
     """What is said of an option that a command does not have, and what to write instead."""
     known = [each for param in context.command.get_params(context) for each in param.opts if each.startswith("--")]
-    near = Hints().near(name.lstrip("-"), [each.removeprefix("--") for each in known])
+    command = context.command_path.partition(" ")[2]
+    if own := _ELSEWHERE.get(f"{command} {name}"):
+        return f"No such option: {name}", f"; {own}"
+    # Of a single letter nothing is near.
+    near = Hints().near(name.lstrip("-"), [each.removeprefix("--") for each in known]) if len(name) > 2 else ""
     short = _SHORT.get(name, "")
     if near or short in known:
         return f"No such option: {name}", f"; did you mean {f'--{near}' if near else short}?"
-    command = context.command_path.partition(" ")[2]
     for option in (f"{command} {name}", f"{command} {short}", name, short):
         if option in _ELSEWHERE:
             return f"No such option: {name}", f"; {_ELSEWHERE[option]}"

@@ -30,7 +30,7 @@ def expression_problems(
     for field, expression, variables in _about_steps(step):
         if field not in bad:
             for root in roots_of(expression):
-                if text := _unknown(root, step, scope, variables, hints):
+                if text := _of_no_step(root, expression) or _unknown(root, step, scope, variables, hints):
                     code, text = word.misplaced if (word := language.word(root)) else ("BAD_REFERENCE", text)
                     yield Problem(code=code, step_id=path, field=field, message=text)
     if step.for_each is not None and isinstance(step.for_each.items, list):
@@ -88,6 +88,16 @@ def _all(step: Step) -> Iterator[tuple[str, str]]:
         yield "repeat.until", step.repeat.until
     if step.output is not None:
         yield "output", step.output
+
+
+def _of_no_step(root: str, expression: str) -> str:
+    """What is said of an expression about no value: `*.csv` is one. Here nothing is there that it could be about."""
+    if root != "@":
+        return ""
+    if "*" in expression:
+        files = "a step with `tool: find_files` and `args: {pattern: ...}` finds files, and `$STEP` is its list"
+        return f"'{expression[:100]}' begins with no value; if it is a pattern of files: {files}"
+    return f"'{expression[:100]}' begins with no value; write STEP.field"
 
 
 def _unknown(root: str, step: Step, scope: Scope, variables: Collection[str], hints: Hints) -> str:

@@ -100,6 +100,14 @@ FILES: dict[str, Mistake] = {
         "steps: [{id: a, tool: run_command, args: {command: ls}},"
         f" {{when: a.stdout != `5`, {LOOK[1:]}]\n", code=0,
     ),
+    "a pattern of files for the items of a loop": Mistake(
+        "check FILE", "'*.csv' begins with no value; if it is a pattern of files: a step with `tool: find_files`",
+        "steps: [{id: a, forEach: '*.csv', tool: read_file, args: {path: '{{item}}'}}]\n", where="forEach.items",
+    ),
+    "turns of an agent": Mistake(
+        "check FILE", "agent has no argument 'maxTurns'; did you mean 'maxCalls'?",
+        "steps: [{id: a, tool: agent, args: {objective: Fix it, maxTurns: 10}}]\n",
+    ),
     "a reference at the beginning of a text": Mistake(
         "check FILE", "inside a text write '{{a.stdout}} lines', or $$ at the beginning for a dollar sign",
         "steps: [{id: a, tool: run_command, args: {command: ls}},"
@@ -638,6 +646,10 @@ FILES: dict[str, Mistake] = {
     "a directory": Mistake("check .", "NOT_REGULAR: . is a directory; pass a plan file in it"),
     "an option that there is not": Mistake("check FILE --jsn", "BAD_USAGE: No such option: --jsn; did you mean --json"),
     "a command of another program": Mistake("status etl", "No such command 'status': `plan show ID` shows one plan"),
+    "a file without a command": Mistake("a.yaml", "No such command 'a.yaml': `plan run a.yaml` runs that file."),
+    "in the background as Docker has it": Mistake(
+        "run FILE -d", "No such option: -d; `plan start FILE` runs a plan in the background."
+    ),
     "a misspelt command": Mistake("shwo", "BAD_USAGE: No such command 'shwo'. Did you mean 'show'?"),
     "no id of a plan": Mistake("show", "BAD_USAGE: Missing argument 'ID': name a plan; `plan list` shows them."),
     "a field of the list of a loop": Mistake(

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from plansurvive.features.templates.find import find_template, project_store, stores, user_store
-from plansurvive.features.templates.names import TemplateError, hash_of
+from plansurvive.features.templates.names import TemplateError, hash_of, new_name
 from plansurvive.plans.definition.parsing import MAX_BYTES
 from plansurvive.plans.errors import InvalidPlan
 
@@ -214,3 +214,9 @@ def test_json_is_kept_as_json(project: Path) -> None:
     version, _ = project_store(project).save("build", '{"steps": []}')
     assert (project / ".plans" / "build" / f"{version}.json").exists()
     assert find_template("build", project).data == {"steps": []}
+
+
+def test_a_new_name_with_a_space_is_refused_and_has_no_advice_about_versions() -> None:
+    with pytest.raises(TemplateError, match="'My Release' cannot be the name of a template") as refused:
+        new_name("My Release")
+    assert "version" not in refused.value.message
