@@ -10,7 +10,7 @@ import asyncio
 import os
 import platform
 import shutil
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from enum import StrEnum
 from pathlib import Path
 
@@ -66,6 +66,20 @@ class Finding(BaseModel):
     """Of a weakness: its stable code."""
 
 
+def about(subject: str, look: Callable[[], tuple[str, str]]) -> list[Finding]:
+    """The row of a feature about its file or setting; none if there is neither.
+
+    `look` returns what is there and, if something is lacking, the whole text of the warning; it may raise PlanError.
+    """
+    try:
+        there, lacking = look()
+    except PlanError as error:
+        return [_bad(subject, error.message)]
+    if lacking:
+        return [_warning(subject, lacking)]
+    return [_good(subject, there)] if there else []
+
+
 async def examine(environ: Mapping[str, str]) -> list[Finding]:
     """Run all checks. The findings are in the order in which to fix them. Never raises."""
     findings = [_good("python", f"{platform.python_version()} on {platform.system()} {platform.machine()}")]
@@ -107,13 +121,14 @@ def _extras() -> list[Finding]:
 
 def _storage(settings: Settings) -> list[Finding]:
     """Whether a bucket can be used as far as this machine knows: it is not asked."""
-    if settings.storage == "local":
-        return []
-    try:
+
+    def look() -> tuple[str, str]:
+        if settings.storage == "local":
+            return "", ""
         storage(settings)
-    except PlanError as error:
-        return [_bad("storage", error.message)]
-    return [_good("storage", settings.storage)]
+        return settings.storage, ""
+
+    return about("storage", look)
 
 
 def _workspace(settings: Settings) -> Finding:

@@ -40,9 +40,8 @@ def shaped(
 ) -> M:
     """The content of a file as its model has it. Raises SettingError about `setting`, with the first problems.
 
-    `quotes`: as in `parsed`. `examples`: by key of the whole file, the header of a table, in which NAME
-    is that of the entry, and a line below it.
-    `meant`: as in `misfits`.
+    `quotes`: as in `parsed`. `examples`: by key of the whole file, the header of a table, in which NAME is that of the
+    entry, and a line below it. `meant`: as in `misfits`.
     """
     data = parsed(text, path, setting, quotes=quotes)
     try:

@@ -15,7 +15,7 @@ from plansurvive.client.cli.terminal.session import author
 from plansurvive.client.plan_file import load
 from plansurvive.features.editing import verbs
 from plansurvive.plans.definition.near_names import Hints
-from plansurvive.plans.editing.apply_edits import PLAN_FIELDS, STEP_FIELDS, STEPS_ARE_CHANGED
+from plansurvive.plans.editing.apply_edits import PLAN_FIELDS, STEP_FIELDS, STEP_SHAPE, STEPS_ARE_CHANGED
 from plansurvive.plans.editing.edits import AddStep, Edit, MoveStep, RemoveStep, SetField, SkipStep, UnskipStep
 from plansurvive.plans.editing.step_places import setting_of
 from plansurvive.plans.errors import PlanError
@@ -63,8 +63,7 @@ def add(
     if not isinstance(step, dict):
         raise PlanError(f"{file} does not hold a step; write one object with id, tool and args", "PLAN_SCHEMA")
     if "steps" in step and "id" not in step:
-        shape = "{id: NAME, tool: TOOL, args: {...}}"
-        raise PlanError(f"{file} is a plan; `plan add` takes one step: {shape}", "PLAN_SCHEMA")
+        raise PlanError(f"{file} is a plan; `plan add` takes one step: {STEP_SHAPE}", "PLAN_SCHEMA")
     if after and before:
         raise PlanError("give --after or --before, not both", "BAD_USAGE")
     _apply(plan, [AddStep(op="add", step=step, after=after, before=before)], by, comment, expect, as_json)

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from plansurvive.client.doctor import Finding, Verdict
+from plansurvive.client.doctor import Finding, about
 from plansurvive.features.notify.listing import list_targets
 from plansurvive.features.notify.targets import FILE
-from plansurvive.runtime.settings import SettingError, Settings
+from plansurvive.runtime.settings import Settings
 
 
 def findings(settings: Settings, environ: Mapping[str, str]) -> list[Finding]:  # noqa: ARG001
     """The targets, and why nothing reaches one from here; nothing without a file. No message is sent."""
-    try:
+
+    def look() -> tuple[str, str]:
         targets = list_targets(settings)
-    except SettingError as error:
-        return [Finding(subject="notifications", verdict=Verdict.BAD, text=error.message)]
-    if problems := [f"{each.name}: {each.problem}" for each in targets if each.problem]:
-        return [Finding(subject="notifications", verdict=Verdict.WARNING, text=f"{FILE}: {'; '.join(problems)}")]
-    text = f"{FILE}: {', '.join(each.name for each in targets)}"
-    return [Finding(subject="notifications", verdict=Verdict.GOOD, text=text)] if targets else []
+        problems = "; ".join(f"{each.name}: {each.problem}" for each in targets if each.problem)
+        there = f"{FILE}: {', '.join(each.name for each in targets)}" if targets else ""
+        return there, f"{FILE}: {problems}" if problems else ""
+
+    return about("notifications", look)

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from plansurvive.client.doctor import Finding, Verdict
+from plansurvive.client.doctor import Finding, about
 from plansurvive.features.quotas.quotas_file import FILE, read_quotas
-from plansurvive.runtime.settings import SettingError, Settings
+from plansurvive.runtime.settings import Settings
 
 
 def findings(settings: Settings, environ: Mapping[str, str]) -> list[Finding]:  # noqa: ARG001
     """How many labels have a quota, or what is wrong with the file; nothing without one."""
-    try:
+
+    def look() -> tuple[str, str]:
         named = read_quotas(settings)
-    except SettingError as error:
-        return [Finding(subject="quotas", verdict=Verdict.BAD, text=error.message)]
-    text = f"{FILE}: {len(named)} label{'s' * (len(named) != 1)} with a quota of plans"
-    return [Finding(subject="quotas", verdict=Verdict.GOOD, text=text)] if named else []
+        return f"{FILE}: {len(named)} label{'s' * (len(named) != 1)} with a quota of plans" if named else "", ""
+
+    return about("quotas", look)

@@ -30,7 +30,7 @@ from plansurvive.plans.model import ToolName, ToolSpec, Value
 from plansurvive.plans.model.receivers import Receiver
 from plansurvive.runtime.settings import Settings
 from plansurvive.runtime.toml_file import read_text
-from plansurvive.runtime.toml_shape import shaped, wrong
+from plansurvive.runtime.toml_shape import checked, shaped
 
 FILE = "secrets.toml"
 """Name of the file in the state directory, unless PLANS_SECRETS names another."""
@@ -92,8 +92,12 @@ class Entry(Value):
         """What a tool is told."""
         return SecretUse(hosts=self.hosts, models=self.models)
 
-    def problems(self) -> Iterator[str]:
-        """What is wrong with the entry beyond its form."""
+    @property
+    def problems(self) -> list[str]:
+        """What is wrong with the entry beyond its form, each as `KEY: what`."""
+        return list(self._problems())
+
+    def _problems(self) -> Iterator[str]:
         if problem := self._of_source():
             yield f"from: {problem}"
         for name in self.tools:
@@ -152,11 +156,4 @@ def unknown_tools(entries: Mapping[str, Entry], known: Sequence[str]) -> Mapping
 
 def _checked(path: Path, text: str) -> Mapping[str, Entry]:
     found = shaped(_File, text, path, SETTING, quotes=False, examples=_TABLES, meant=_FOREIGN).secrets
-    problems = [
-        (("secrets", name, *key.split(".")), what)
-        for name, entry in found.items()
-        for key, _, what in (problem.partition(": ") for problem in entry.problems())
-    ]
-    if problems:
-        raise wrong(text, path, SETTING, problems)
-    return found
+    return checked(found, "secrets", text, path, SETTING)

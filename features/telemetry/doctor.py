@@ -4,18 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from plansurvive.client.doctor import Finding, Verdict
+from plansurvive.client.doctor import Finding, about
 from plansurvive.features.telemetry.connection import exporter
 from plansurvive.features.telemetry.settings import TelemetrySettings
-from plansurvive.runtime.settings import SettingError, Settings
+from plansurvive.runtime.settings import Settings
 
 
 def findings(settings: Settings, environ: Mapping[str, str]) -> list[Finding]:  # noqa: ARG001
     """Whether a worker could export its traces, as far as this machine knows; nothing while they are off."""
-    if not settings.of(TelemetrySettings).otel:
-        return []
-    try:
+
+    def look() -> tuple[str, str]:
+        if not settings.of(TelemetrySettings).otel:
+            return "", ""
         exporter()
-    except SettingError as error:
-        return [Finding(subject="traces", verdict=Verdict.BAD, text=error.message)]
-    return [Finding(subject="traces", verdict=Verdict.GOOD, text="exported, as the OTEL_ variables say")]
+        return "exported, as the OTEL_ variables say", ""
+
+    return about("traces", look)

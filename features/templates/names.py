@@ -33,6 +33,9 @@ ENDINGS = (".yaml", ".yml", ".json")
 """Of names of files, which no template has."""
 
 
+_LETTERS = "1 to 64 letters, digits, '_' or '-'"
+
+
 class Named(NamedTuple):
     """A parsed `NAME` or `NAME@HASH`."""
 
@@ -42,23 +45,25 @@ class Named(NamedTuple):
 
 def named(text: str) -> Named:
     """Parse a `NAME` or `NAME@HASH`. Raises TemplateError BAD_TEMPLATE."""
+    of_version = f"write {_LETTERS}, and @ with at least {SHORTEST} characters for a version"
+    return _parsed(text, f"is not the name of a template; {of_version}")
+
+
+def _parsed(text: str, otherwise: str) -> Named:
+    """`otherwise`: what is said of a text that is none, and no file either."""
     found = _NAMED.fullmatch(text)
     if not found and text.endswith(ENDINGS):
         file = line(text[:100])
         how = f"plan run {file}, or save it first: plan template save NAME {file}"
         raise TemplateError(f"{_shown(text)} is a file, and not the name of a template: {how}")
     if not found:
-        how = f"write 1 to 64 letters, digits, '_' or '-', and @ with at least {SHORTEST} characters for a version"
-        raise TemplateError(f"{_shown(text)} is not the name of a template; {how}")
+        raise TemplateError(f"{_shown(text)} {otherwise}")
     return Named(found[1], found[2] or "")
 
 
 def new_name(text: str) -> str:
     """A name to save under. Raises TemplateError BAD_TEMPLATE, also for one with a version."""
-    if not _NAMED.fullmatch(text) and not text.endswith(ENDINGS):
-        how = "write 1 to 64 letters, digits, '_' or '-', without spaces"
-        raise TemplateError(f"{_shown(text)} cannot be the name of a template; {how}")
-    found = named(text)
+    found = _parsed(text, f"cannot be the name of a template; write {_LETTERS}, without spaces")
     if found.hash:
         raise TemplateError(f"{_shown(text)} names a version, which is made by its content; leave @{found.hash} out")
     return found.name

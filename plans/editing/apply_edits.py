@@ -36,6 +36,7 @@ from plansurvive.plans.signature import signer_of
 
 STEP_FIELDS = frozenset(aliases(Step, On.EDIT))
 PLAN_FIELDS = frozenset(plan_aliases(OfPlan.EDIT))
+STEP_SHAPE = "{id: NAME, tool: TOOL, args: {...}}"
 STEPS_ARE_CHANGED = "steps are added, removed and moved one by one; a field of one is set as STEP.FIELD"
 
 
@@ -142,10 +143,9 @@ def _meant(draft: Draft, edit: SetField, name: str) -> str:
 def _add(draft: Draft, edit: AddStep) -> None:
     name = edit.step.get("id")
     if not isinstance(name, str) or not name:
-        shape = "{id: NAME, tool: TOOL, args: {...}}"
         if "id" not in edit.step and "steps" in edit.step:
-            raise Refused(f"this is a plan, and not a step; give one step: {shape}", "PLAN_SCHEMA")
-        raise Refused(f"a step has an `id`, a text that is not empty; write {shape}", "PLAN_SCHEMA")
+            raise Refused(f"this is a plan, and not a step; give one step: {STEP_SHAPE}", "PLAN_SCHEMA")
+        raise Refused(f"a step has an `id`, a text that is not empty; write {STEP_SHAPE}", "PLAN_SCHEMA")
     anchor = edit.before or edit.after or ""
     inside = draft.place_inside(anchor)
     if name in draft.order if inside is None else any(row.get("id") == name for row in inside[0]):

@@ -7,7 +7,6 @@ over 5,000 steps.
 
 from __future__ import annotations
 
-import asyncio
 import shutil
 import signal
 import sqlite3
@@ -151,8 +150,8 @@ async def is_frozen(worker: WorkerProcess, environ: dict[str, str], plan: Starte
     That is: into a database, or into the files of as many calls as are made side by side.
     """
     sent(worker, signal.SIGSTOP)
-    while not is_stopped(worker):  # on a busy machine a thread goes on for a while, and may begin a write
-        await asyncio.sleep(0.001)
+    # On a busy machine a thread goes on for a while, and may begin a write.
+    await until(partial(is_stopped, worker), "all its threads have stopped", every=0.001)
     state = Path(environ["PLANS_STATE_DIR"])
     try:
         for database in (state / FOLDER / "journal.db", state / "effects" / "log.db"):

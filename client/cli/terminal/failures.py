@@ -99,7 +99,7 @@ def _no_option(name: str, context: Any) -> tuple[str, str]:
     short = _SHORT.get(name, "")
     if near or short in known:
         return f"No such option: {name}", f"; did you mean {f'--{near}' if near else short}?"
-    for option in (f"{command} {name}", f"{command} {short}", name, short):
+    for option in (f"{command} {short}", name, short):
         if option in _ELSEWHERE:
             return f"No such option: {name}", f"; {_ELSEWHERE[option]}"
     if meant := _argument(name, taken := arguments_of(context)):

@@ -91,13 +91,13 @@ def _all(step: Step) -> Iterator[tuple[str, str]]:
 
 
 def _of_no_step(root: str, expression: str) -> str:
-    """What is said of an expression about no value: `*.csv` is one. Here nothing is there that it could be about."""
+    """What is said of an expression that begins with no name, such as `*.csv`."""
     if root != "@":
         return ""
-    if "*" in expression:
-        files = "a step with `tool: find_files` and `args: {pattern: ...}` finds files, and `$STEP` is its list"
-        return f"'{expression[:100]}' begins with no value; if it is a pattern of files: {files}"
-    return f"'{expression[:100]}' begins with no value; write STEP.field"
+    if "*" not in expression:
+        return f"'{expression[:100]}' names no step; write STEP.field"
+    find = "find them with a step (`tool: find_files`, `args: {pattern: ...}`) and write $STEP"
+    return f"'{expression[:100]}' names no step; if it is a pattern of files, {find}"
 
 
 def _unknown(root: str, step: Step, scope: Scope, variables: Collection[str], hints: Hints) -> str:

@@ -101,7 +101,8 @@ FILES: dict[str, Mistake] = {
         f" {{when: a.stdout != `5`, {LOOK[1:]}]\n", code=0,
     ),
     "a pattern of files for the items of a loop": Mistake(
-        "check FILE", "'*.csv' begins with no value; if it is a pattern of files: a step with `tool: find_files`",
+        "check FILE",
+        "'*.csv' names no step; if it is a pattern of files, find them with a step (`tool: find_files`, `args: {pat",
         "steps: [{id: a, forEach: '*.csv', tool: read_file, args: {path: '{{item}}'}}]\n", where="forEach.items",
     ),
     "turns of an agent": Mistake(
