@@ -18,9 +18,9 @@ from plansurvive.client.rpc import ask_view
 from plansurvive.plans.errors import PlanError
 from plansurvive.plans.execution.resume import base_id, not_done
 from plansurvive.plans.flow.ids import is_pattern
-from plansurvive.plans.flow.unknown_step import unknown_step
 from plansurvive.plans.model.identities import AGENT_PREFIX
 from plansurvive.plans.run import DONE, PlanStatus, Run
+from plansurvive.plans.run.unknown_step import unknown_step
 from plansurvive.plans.text.safe_text import line
 from plansurvive.plans.views.models import PlanView
 from plansurvive.plans.views.steps.row import Verdict, answered, decided
@@ -74,7 +74,7 @@ def _about_step(run: Run, step_id: str) -> str:
     """What became of the step: who decided, else how it ended."""
     state, title = run.steps.get(step_id), f"step '{line(step_id)}'"
     if state is None:
-        return unknown_step(step_id, run.steps).message
+        return unknown_step(step_id, run).message
     decision, answer = run.decisions.get(step_id), state.answer
     if decision is not None:
         return f"{title} {_was(decided(decision))}"

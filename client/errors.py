@@ -36,7 +36,7 @@ PlanError                 plans/errors.py
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from plansurvive.plans.errors import InvalidPlan, PlanError
 from plansurvive.runtime.errors import NotConnected
@@ -51,14 +51,36 @@ class NoWorker(NotConnected):
     code = "NO_WORKER"
 
 
+class Sought(NamedTuple):
+    """What was looked for on a server and is not there."""
+
+    what: str
+    """`there is no plan 'x'`."""
+    instead: str
+    """What to do now."""
+    plan: str = ""
+    """The id; empty where it was not a plan that was looked for."""
+    namespace: str = ""
+    """Where it was looked for, if that is not the usual one: what is missed may be in that."""
+    near: str = ""
+    """The id that is probably meant."""
+
+    @property
+    def sentence(self) -> str:
+        """All of it."""
+        where = f"in the namespace '{self.namespace}' of this server" if self.namespace else "on this server"
+        hint = f"; did you mean '{self.near}'?" if self.near else ""
+        return f"{self.what} {where}; {self.instead}{hint}"
+
+
 class PlanNotFound(PlanError):
-    """The server has no plan with this id, which `plan` names; empty where it was not a plan that was looked for."""
+    """The server has no plan with this id. `client.missing` completes `sought`, if there is one, for people."""
 
     code = "PLAN_NOT_FOUND"
 
-    def __init__(self, message: str, code: str | None = None, *, plan: str = "") -> None:
-        super().__init__(message, code)
-        self.plan = plan
+    def __init__(self, message: str | Sought) -> None:
+        super().__init__(message.sentence if isinstance(message, Sought) else message)
+        self.sought = message if isinstance(message, Sought) else None
 
 
 class PlanExists(PlanError):

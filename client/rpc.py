@@ -24,7 +24,7 @@ from temporalio.client import (
 from temporalio.common import RawValue
 from temporalio.service import RPCError, RPCStatusCode
 
-from plansurvive.client.errors import NoWorker, PlanClosed, PlanNotFound
+from plansurvive.client.errors import NoWorker, PlanClosed, PlanNotFound, Sought
 from plansurvive.client.feature import views_of_features
 from plansurvive.client.ids import plan_id, workflow_id
 from plansurvive.plans.errors import PlanError
@@ -74,7 +74,7 @@ def translated(error: RPCError, plan: str) -> PlanError:
     if error.status is RPCStatusCode.NOT_FOUND:
         if "already completed" in error.message:
             return PlanClosed(f"plan '{name}' has ended and accepts no more messages; see: plan summary {name}")
-        return PlanNotFound(f"there is no plan '{name}' on this server; `plan list` shows the plans", plan=name)
+        return PlanNotFound(Sought(f"there is no plan '{name}'", "`plan list` shows the plans", name))
     if error.status in LOST:
         why = error.message or error.status.name.lower()
         return NotConnected(f"the Temporal server did not answer: {why}; `plan doctor` checks the connection")

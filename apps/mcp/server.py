@@ -17,6 +17,7 @@ from mcp.server.mcpserver import Context, MCPServer
 from mcp.server.mcpserver.exceptions import ResourceError, ToolError
 from mcp.types import CallToolResult, InputRequiredResult, Tool
 from pydantic import AnyUrl
+from temporalio.client import Client
 
 from plansurvive.apps.mcp import prompts, resources
 from plansurvive.apps.mcp.common import errors
@@ -27,6 +28,8 @@ from plansurvive.apps.mcp.tasks.extension import Tasks
 from plansurvive.apps.mcp.tasks.listen import TaskNotifications
 from plansurvive.apps.mcp.template_tools.calling import Templates
 from plansurvive.apps.mcp.tools import checking, controlling, deciding, editing, files, following, showing, starting
+from plansurvive.client.missing import completed
+from plansurvive.plans.definition.near_names import Hints
 from plansurvive.plans.errors import PlanError
 
 Register = Callable[[MCPServer[Any], Host], None]
@@ -61,7 +64,7 @@ class PlanServer(MCPServer[Any]):
     none.
     """
 
-    templates: Templates | None = None
+    templates: Templates
 
     async def list_tools(self) -> list[Tool]:
         """The tools, with schemas that say that there are no other arguments; then those of templates."""
@@ -70,7 +73,7 @@ class PlanServer(MCPServer[Any]):
             for tool in await super().list_tools()
         ]
         names = {tool.name for tool in own}
-        offered = await self.templates.tools() if self.templates else []
+        offered = await self.templates.tools()
         return [*own, *(tool for tool in offered if tool.name not in names)]
 
     async def call_tool(
@@ -81,16 +84,16 @@ class PlanServer(MCPServer[Any]):
         try:
             tools = {tool.name: tool for tool in await self.list_tools()}
             _refuse_unknown(tools, name, arguments)
-            if self.templates and context and all(each.name != name for each in await super().list_tools()):
+            if context and all(each.name != name for each in await super().list_tools()):
                 found = await self.templates.call(name, arguments, context)
                 if found is not None:
                     return found
             return await super().call_tool(name, arguments, context)
         except PlanError as error:
-            return errors.told(error, tools, name)
+            failure = error
         except ToolError as error:
-            schema = tools[name].input_schema if name in tools else {}
-            return errors.told(errors.error_of(error, schema, arguments), tools, name)
+            failure = errors.error_of(error, tools[name].input_schema if name in tools else {}, arguments)
+        return errors.told(await completed(self._client, failure), tools, name)
 
     async def read_resource(
         self, uri: AnyUrl | str, context: Context[Any, Any] | None = None
@@ -99,7 +102,10 @@ class PlanServer(MCPServer[Any]):
         try:
             return await super().read_resource(uri, context)
         except ResourceError as error:
-            raise errors.resource_error(error) from error
+            raise await errors.resource_error(error, self._client) from error
+
+    async def _client(self) -> Client:
+        return (await self.templates.host.connected(worker=False)).client
 
 
 def _refuse_unknown(tools: Mapping[str, Tool], name: str, arguments: Mapping[str, Any]) -> None:
@@ -108,7 +114,10 @@ def _refuse_unknown(tools: Mapping[str, Tool], name: str, arguments: Mapping[str
         text = "an agent cannot approve, deny, answer or begin; plan_pending says where a person does"
         raise Forbidden(f"{text}. The person may let agents decide: plan mcp --may-approve")
     if name not in tools:
-        raise PlanError(f"there is no tool {name[:100]!r}; tools/list lists them", "UNKNOWN_TOOL")
+        raise PlanError(
+            f"there is no tool {name[:100]!r}{Hints().question(name, tools) or '; tools/list lists them'}",
+            "UNKNOWN_TOOL",
+        )
     own = tools[name].input_schema.get("properties", {})
     if unknown := sorted(arguments.keys() - own.keys()):
         text = f"{name} has no argument {', '.join(map(repr, unknown))[:500]}; it has {', '.join(own) or 'none'}"

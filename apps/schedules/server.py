@@ -24,7 +24,7 @@ from temporalio.service import RPCError, RPCStatusCode
 
 from plansurvive.apps.schedules.spec import BadSchedule
 from plansurvive.client import ids
-from plansurvive.client.errors import PlanNotFound
+from plansurvive.client.errors import PlanNotFound, Sought
 from plansurvive.client.rpc import RPC_TIMEOUT, translated
 from plansurvive.plans.definition.near_names import Hints
 from plansurvive.plans.errors import PlanError
@@ -75,9 +75,11 @@ def about(name: str) -> Iterator[None]:
         raise translated(error, "") from error
 
 
-def unknown(name: str, hint: str = "; `plan schedule list` lists them") -> ScheduleNotFound:
-    """The error about a schedule that does not exist."""
-    return ScheduleNotFound(f"there is no schedule {name[:100]!r} on this server{hint}")
+def unknown(name: str, near: str = "") -> ScheduleNotFound:
+    """The error about a schedule that does not exist. `near`: the name that is probably meant."""
+    return ScheduleNotFound(
+        Sought(f"there is no schedule {name[:100]!r}", "`plan schedule list` lists them", near=near)
+    )
 
 
 async def described(client: Client, name: str) -> tuple[ScheduleHandle, ScheduleDescription]:
@@ -91,8 +93,7 @@ async def described(client: Client, name: str) -> tuple[ScheduleHandle, Schedule
                 return handle, found
     except ScheduleNotFound:
         pass
-    known = [each.id async for each in all_of_us(client)]
-    raise unknown(name, Hints().question(name, known)) if Hints().near(name, known) else unknown(name)
+    raise unknown(name, Hints().near(name, [each.id async for each in all_of_us(client)]))
 
 
 async def all_of_us(client: Client) -> AsyncIterator[ScheduleListDescription]:

@@ -18,7 +18,7 @@ from plansurvive.apps.web import login_pages as login
 from plansurvive.apps.web import one_time
 from plansurvive.apps.web.common import assets
 from plansurvive.apps.web.common.rendering import error_page
-from plansurvive.apps.web.common.service import Service
+from plansurvive.apps.web.common.service import Service, service_of
 from plansurvive.apps.web.decisions import routes as decisions
 from plansurvive.apps.web.drafts import routes as drafts
 from plansurvive.apps.web.graph import routes as graph
@@ -30,6 +30,7 @@ from plansurvive.client.access.guard import SlowBody
 from plansurvive.client.access.people import Forbidden, unguarded
 from plansurvive.client.access.provider import LoginFailed
 from plansurvive.client.errors import BadPlanId, PlanClosed, PlanExists, PlanNotFound
+from plansurvive.client.missing import completed
 from plansurvive.client.page.pages import Mounted, all_pages, mounted
 from plansurvive.plans.errors import InvalidPlan, PlanError, Refused
 from plansurvive.runtime.errors import NotConnected
@@ -100,7 +101,7 @@ async def _refused(request: Request, status: int, reason: str) -> Response:
 
 
 async def _plan_error(request: Request, error: Exception) -> Response:
-    error = cast(PlanError, error)
+    error = await completed(service_of(request).client, cast(PlanError, error))
     status = next((status for kind, status in STATUSES if isinstance(error, kind)), 400)
     status = 404 if error.code in UNKNOWN else status
     return error_page(request, error, status)

@@ -1,17 +1,21 @@
-"""Finds the plan in which a step is decided that is named from above: `deploy/upload`."""
+"""Finds steps by their names: in the plan itself, and in one below that is named from above, `deploy/upload`."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NoReturn
+from contextlib import suppress
+from typing import Any, NoReturn
 
 from temporalio.client import Client
 
+from plansurvive.client.feature import read_run
 from plansurvive.client.ids import plan_id, recorded_id
-from plansurvive.client.rpc import ask_view
+from plansurvive.client.rpc import PATIENCE, ask, ask_view
 from plansurvive.plans.child_state import MAX_NESTING
-from plansurvive.plans.errors import Refused
+from plansurvive.plans.errors import PlanError, Refused
 from plansurvive.plans.flow.ids import is_pattern
+from plansurvive.plans.run import Run
+from plansurvive.plans.run.unknown_step import unknown_step
 from plansurvive.plans.text.safe_text import line
 from plansurvive.plans.views.models import BriefStep, BriefView, InnerStep, InsidePage, listed_steps
 from plansurvive.plans.views.queries import BRIEF
@@ -64,13 +68,42 @@ async def all_located(client: Client, plan: str, path: str) -> dict[str, tuple[s
     return {f"{prefix}{last}": (place, last) for prefix, place in places.items()}
 
 
+async def inside(client: Client, plan: str, step_id: str, **asked: Any) -> InsidePage:
+    """The step itself and what is inside it, as `plans.execution.messages.InsideAsked` asks. Raises as `located`."""
+    try:
+        return await ask_view(client, plan, InsidePage, "inside", {"stepId": step_id, **asked})
+    except ValueError:  # an empty answer
+        raise await no_such_step(client, plan, step_id) from None
+
+
+async def the_step(client: Client, plan: str, step_id: str) -> InnerStep:
+    """One step, also inside a block or loop. Raises Refused (UNKNOWN_STEP), also for a pattern."""
+    found = (await inside(client, plan, step_id, limit=1, direct=True)).step
+    if found is None:
+        how = f"name one of those that `plan show {plan_id(plan)} '{line(step_id)}'` lists"
+        raise Refused(f"'{line(step_id)}' names several steps; {how}", "UNKNOWN_STEP")
+    return found
+
+
+async def no_such_step(client: Client, plan: str, step_id: str) -> Refused:
+    """What is raised of a step that a plan or agent does not have."""
+    with suppress(PlanError):  # a Run may be too large for an answer
+        return unknown_step(step_id, await run_of(client, plan, 2.0))
+    return Refused(f"the plan has no step '{line(step_id)[:200]}'; `plan show` lists its steps", "UNKNOWN_STEP")
+
+
+async def run_of(client: Client, plan: str, patience: float = PATIENCE) -> Run:
+    """The Run of a plan, or of an agent. Raises as `client.rpc.ask`."""
+    state = await ask(client, plan, "state", patience=patience)
+    return read_run(state["run"] if "order" in state else state)
+
+
 async def _below_step(client: Client, plan: str, name: str) -> str:
     """The plan or agent below a step. Raises Refused (UNKNOWN_STEP)."""
     view = await ask_view(client, plan, BriefView, "plan", BRIEF)
     step: BriefStep | None = next((step for step in view.steps if step.id == name), None)
-    if step is None and any(mark in name for mark in "[.#"):  # inside others: views have a few of those only
-        page = await ask_view(client, plan, InsidePage, "inside", {"stepId": name, "limit": 1})
-        step = page.step
+    if step is None:  # inside others, of which views have a few only
+        step = await the_step(client, plan, name)
     return _below(step) or _refused(plan, name)
 
 
@@ -78,11 +111,7 @@ async def _fitting(client: Client, plan: str, pattern: str) -> list[InnerStep]:
     """The steps that fit a pattern and have not ended."""
     found, since = list[InnerStep](), 0
     while True:
-        asked = {"stepId": pattern, "since": since, "limit": 500, "unfinished": True}
-        try:
-            page = await ask_view(client, plan, InsidePage, "inside", asked)
-        except ValueError:  # an empty answer: the plan has no such step, or it has not begun
-            return found
+        page = await inside(client, plan, pattern, since=since, limit=500, unfinished=True)
         found += page.steps
         if page.next is None:
             return found

@@ -13,6 +13,7 @@ from temporalio.client import Client, WorkflowExecutionStatus
 from temporalio.service import RPCError
 
 from plansurvive.client import decisions, end_records
+from plansurvive.client.children import naming
 from plansurvive.client.children.naming import located
 from plansurvive.client.children.pausing import release_below
 from plansurvive.client.decisions import Choice, authored
@@ -46,9 +47,8 @@ from plansurvive.plans.errors import PlanError
 from plansurvive.plans.execution.approvals import sentence
 from plansurvive.plans.execution.messages import Via
 from plansurvive.plans.file_stamps import Stamp
-from plansurvive.plans.flow.unknown_step import unknown_step
 from plansurvive.plans.run import ENDED, Decision, PlanStatus, Run
-from plansurvive.plans.views.models import BriefView, InnerStep, InsidePage, PlanView, listed_steps
+from plansurvive.plans.views.models import BriefView, InnerStep, InsidePage, PlanView
 from plansurvive.plans.views.models.live import LiveView
 from plansurvive.plans.views.progress import events as progress
 from plansurvive.plans.views.progress.events import EventView
@@ -318,14 +318,7 @@ async def inside(
     `unfinished`: without those that are completed or skipped (`InsidePage.done`). Raises PlanError UNKNOWN_STEP if the
     plan has no such step, or it has not started.
     """
-    asked = {"stepId": step_id, "since": since, "limit": limit, "direct": direct, "unfinished": unfinished}
-    try:
-        return await ask_view(client, plan, InsidePage, "inside", asked)
-    except ValueError:  # an empty answer
-        known = [each.id for each in listed_steps((await brief(client, plan)).steps)]
-        if step_id in known:
-            raise PlanError(f"step '{step_id}' has not started; `plan show` shows it", "UNKNOWN_STEP") from None
-        raise unknown_step(step_id, known) from None
+    return await naming.inside(client, plan, step_id, since=since, limit=limit, direct=direct, unfinished=unfinished)
 
 
 async def all_inside(client: Client, plan: str, step_id: str) -> AsyncIterator[InnerStep]:

@@ -21,9 +21,9 @@ from plansurvive.plans.children.family import is_of_earlier_run, members_of
 from plansurvive.plans.definition.scopes import FINALLY, UNDO
 from plansurvive.plans.expressions.references import find
 from plansurvive.plans.flow.ids import inner_id
-from plansurvive.plans.flow.unknown_step import unknown_step
 from plansurvive.plans.model import Step, Value
 from plansurvive.plans.run import Run
+from plansurvive.plans.run.unknown_step import unknown_step
 from plansurvive.plans.text.safe_text import line
 from plansurvive.plans.views.progress.closing import undo_text
 from plansurvive.plans.views.steps.row import row
@@ -83,7 +83,7 @@ def why(run: Run, step_id: str) -> Why:
                 reasons=["it has not started: all other steps end before those of `finally` start"],
             )
             return Why(plan_id=run.plan.id or "", step_id=step_id, causes=[waits])
-        raise unknown_step(step_id, {*run.steps, *last})
+        raise unknown_step(step_id, run)
     found: dict[str, Cause] = {}
     waiting = [step_id]
     while waiting and len(found) < MAX_STEPS:

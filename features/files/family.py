@@ -6,10 +6,9 @@ from typing import NamedTuple
 
 from temporalio.client import Client
 
+from plansurvive.client.children.naming import run_of
 from plansurvive.client.children.resuming import GONE
-from plansurvive.client.feature import read_run
 from plansurvive.client.ids import plan_id, recorded_id
-from plansurvive.client.rpc import ask
 from plansurvive.client.undone import undo_plans
 from plansurvive.plans.children.family import members
 from plansurvive.plans.errors import PlanError
@@ -36,7 +35,7 @@ async def family(client: Client, plan: str) -> list[Relative]:
 
     Raises PlanNotFound, NotConnected, NoWorker.
     """
-    runs: list[tuple[str, Run | None]] = [(plan_id(plan), await _run_of(client, plan))]
+    runs: list[tuple[str, Run | None]] = [(plan_id(plan), await run_of(client, plan))]
     while (run := runs[-1][1]) and (earlier := recorded_id(run.resumes)) and len(runs) < MAX_RUNS:
         runs.append((earlier, await _known(client, earlier)))
     found = dict[str, Relative]()
@@ -61,13 +60,8 @@ async def _add(client: Client, found: dict[str, Relative], relative: Relative) -
 async def _known(client: Client, name: str) -> Run | None:
     """The Run of a workflow; None if the server has forgotten it."""
     try:
-        return await _run_of(client, name)
+        return await run_of(client, name)
     except PlanError as error:
         if error.code not in GONE:
             raise
         return None
-
-
-async def _run_of(client: Client, plan: str) -> Run:
-    state = await ask(client, plan, "state")
-    return read_run(state["run"] if "order" in state else state)

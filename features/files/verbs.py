@@ -33,7 +33,7 @@ from temporalio.common import WorkflowIDReusePolicy
 from temporalio.exceptions import ActivityError, ApplicationError, TimeoutError, WorkflowAlreadyStartedError
 from temporalio.service import RPCError
 
-from plansurvive.client.children.naming import parts
+from plansurvive.client.children.naming import no_such_step, parts
 from plansurvive.client.errors import NoWorker, PlanExists
 from plansurvive.client.feature import read_run
 from plansurvive.client.ids import plan_id
@@ -304,8 +304,7 @@ async def _answer(client: Client, plan: str, request: ChangesRequest, workflow_i
             tools[template_of(each.prefix + path)] = step.tool
             queues[step.queue] = None
     if request.step_id is not None and template_of(request.step_id) not in tools:
-        name = plan_id(plan)
-        raise Refused(f"plan '{name}' has no step '{request.step_id}'; `plan show {name}` lists them", "UNKNOWN_STEP")
+        raise await no_such_step(client, plan, request.step_id)
     named = {each.id: each.prefix for each in relatives}
     request = request.model_copy(update={"queues": list(filter(None, queues)), "plans": named})
     # 2. Their workers answer.

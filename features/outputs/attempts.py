@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from temporalio.client import Client, WorkflowExecutionDescription, WorkflowExecutionStatus
 
-from plansurvive.client.children.naming import located
+from plansurvive.client.children.naming import located, no_such_step
 from plansurvive.client.errors import PlanNotFound
 from plansurvive.client.ids import recorded_id
 from plansurvive.client.rpc import ask, describe, heartbeat_of, memo_of
@@ -22,7 +22,6 @@ from plansurvive.plans.activity_io import WORKER_LOST, logs_of, time_of
 from plansurvive.plans.errors import PlanError
 from plansurvive.plans.flow.ids import covers, of_call
 from plansurvive.plans.flow.progress import CANCELLED
-from plansurvive.plans.flow.unknown_step import unknown_step
 from plansurvive.plans.run import Status
 from plansurvive.plans.views.models.live import LiveView, live_of
 from plansurvive.plans.views.progress.logs import LoggedAttempt, LoggedStep, LogsPage
@@ -130,8 +129,7 @@ class Attempts:
             page = LogsPage.model_validate(await ask(self._client, plan, "logs", asked))
             found += page.steps
             if step and not found:
-                everything = LogsPage.model_validate(await ask(self._client, plan, "logs", {"since": 0}))
-                raise unknown_step(step, [each.step_id for each in everything.steps])
+                raise await no_such_step(self._client, plan, step)
             if page.next is None:
                 break
             since = page.next

@@ -15,12 +15,12 @@ from plansurvive.features.policy.model import Consents, Decided
 from plansurvive.plans.errors import Refused
 from plansurvive.plans.execution import remembered
 from plansurvive.plans.flow.ids import is_pattern
-from plansurvive.plans.flow.unknown_step import unknown_step
 from plansurvive.plans.log import LogKind
 from plansurvive.plans.model import Step
 from plansurvive.plans.model.identities import identity
 from plansurvive.plans.run import DONE, Decision, Run, Status
 from plansurvive.plans.run.people import who_of
+from plansurvive.plans.run.unknown_step import unknown_step
 from plansurvive.plans.signature import signer_of
 from plansurvive.plans.step_state import StepState
 
@@ -43,7 +43,7 @@ def mine(run: Run, message: Withdraw) -> Mine:
         raise Refused("a decision is withdrawn for one step at a time; name the item, not a pattern", "BAD_MESSAGE")
     step = run.step_of(message.step_id)
     if step is None:
-        raise unknown_step(message.step_id, run.steps)
+        raise unknown_step(message.step_id, run)
     consents, state = run.known_part(Consents), run.steps[step.id]
     known = run.decisions.get(step.id)
     if known is not None and known.source == "timeout":

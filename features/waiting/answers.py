@@ -18,11 +18,11 @@ from plansurvive.plans.errors import Refused
 from plansurvive.plans.execution import approvals
 from plansurvive.plans.execution.asking import digest_of_question, question_of, void_answer
 from plansurvive.plans.execution.readiness import ReadinessIndex
-from plansurvive.plans.flow.unknown_step import unknown_step
 from plansurvive.plans.log import LogKind
 from plansurvive.plans.model import Step
 from plansurvive.plans.run import DONE, Run, Status
 from plansurvive.plans.run.people import is_verified
+from plansurvive.plans.run.unknown_step import unknown_step
 from plansurvive.plans.step_state import Answer, by_whom
 
 ANSWER_TIMEOUT = "ANSWER_TIMEOUT"
@@ -34,7 +34,7 @@ def check(schedule: ReadinessIndex, message: AnswerQuestion) -> None:
     """Raise Refused if the answer cannot be accepted. The question then stays."""
     run, name = schedule.run, message.step_id
     if name not in run.steps:
-        raise unknown_step(name, run.steps)
+        raise unknown_step(name, run)
     step, state = schedule.step(name), run.steps[name]
     if step.tool != ASK and not state.wants_answer:
         way = f"; it awaits approval: plan approve {run.plan.id} {name}" if state.awaiting == "approval" else ""

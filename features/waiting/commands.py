@@ -8,6 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
+from plansurvive.client.children.naming import no_such_step
 from plansurvive.client.cli.terminal import output, session
 from plansurvive.client.cli.terminal.options import AsJson, By, Digest, Id, Step
 from plansurvive.client.cli.terminal.session import Connected, author
@@ -20,7 +21,6 @@ from plansurvive.features.waiting.messages import KEPT
 from plansurvive.plans.definition.plain_words import json_problem
 from plansurvive.plans.definition.questions import ASK, value_of
 from plansurvive.plans.errors import PlanError, Refused
-from plansurvive.plans.flow.unknown_step import unknown_step
 from plansurvive.plans.text.safe_text import line, quoted
 from plansurvive.plans.views.models import BriefView, CallView, listed_steps
 from plansurvive.plans.views.queries import BRIEF
@@ -80,8 +80,7 @@ async def _question(here: Connected, plan: str, step: str) -> CallView:
     """What the step asks. Raises Refused if it asks nothing."""
     item = await runs.call(here.client, plan, step)
     if item is None:
-        known = [each.id for each in (await runs.brief(here.client, plan)).steps]
-        raise unknown_step(step, known)
+        raise await no_such_step(here.client, plan, step)
     if item.tool != ASK and not item.is_question:
         raise Refused(f"step '{item.step_id}' asks no question; {_instead(item, plan_id(plan))}", "NOT_A_QUESTION")
     return item

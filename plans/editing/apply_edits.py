@@ -26,12 +26,12 @@ from plansurvive.plans.editing.removed import as_removed
 from plansurvive.plans.errors import InvalidPlan, Refused
 from plansurvive.plans.expressions.json_path import PathError, put
 from plansurvive.plans.flow.outline import Outline
-from plansurvive.plans.flow.unknown_step import is_field, step_to_set
 from plansurvive.plans.model import Plan, Problem, Step
 from plansurvive.plans.model.plan import OfPlan, plan_aliases
 from plansurvive.plans.model.step_fields import On, aliases
 from plansurvive.plans.run import Run, Status
 from plansurvive.plans.run.people import is_verified
+from plansurvive.plans.run.unknown_step import is_field, step_to_set
 from plansurvive.plans.signature import signer_of
 
 STEP_FIELDS = frozenset(aliases(Step, On.EDIT))
@@ -107,7 +107,7 @@ def _set(draft: Draft, edit: SetField) -> None:
     if edit.step_id is not None and is_field(edit.step_id):
         top = edit.step_id.split(".")[0].split("[")[0]
         if top not in draft.order and not is_inner(draft.run, edit.step_id):
-            raise step_to_set(edit.step_id, edit.path, draft.order)
+            raise step_to_set(edit.step_id, edit.path, draft.run)
     allowed = PLAN_FIELDS if edit.step_id is None else STEP_FIELDS
     if root not in allowed:
         whose = "the plan" if edit.step_id is None else f"step '{edit.step_id}'"

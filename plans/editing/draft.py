@@ -9,9 +9,9 @@ from plansurvive.plans.definition.parsing import read_plan
 from plansurvive.plans.editing.inner_edits import Data, is_inner, place_in, place_of, require_open
 from plansurvive.plans.errors import InvalidPlan, Refused
 from plansurvive.plans.flow.ids import inner_id, template_of
-from plansurvive.plans.flow.unknown_step import unknown_step
 from plansurvive.plans.model import Plan, Step
 from plansurvive.plans.run import Run
+from plansurvive.plans.run.unknown_step import unknown_step
 from plansurvive.plans.step_state import SKIPPED, Status
 
 
@@ -56,7 +56,7 @@ class Draft:
     def require(self, name: str) -> None:
         """Raise Refused if the step cannot be edited."""
         if name in self.removed:
-            raise unknown_step(name, self.run.steps, template_of)
+            raise unknown_step(name, self.run, template_of)
         if is_inner(self.run, name):
             require_open(self.run, name)
             self._require_not_begun(name)
@@ -80,7 +80,7 @@ class Draft:
         Raises Refused.
         """
         if anchor in self.removed:
-            raise unknown_step(anchor, self.run.steps, template_of)
+            raise unknown_step(anchor, self.run, template_of)
         if is_inner(self.run, anchor):
             node = self.run.outline.nodes[anchor]
             if node.parent is None or not node.needs_siblings:
@@ -98,7 +98,7 @@ class Draft:
                 raise Refused(text, "TOO_LATE")
             found = place_of(self._top(top), path)
         if found is None:
-            raise unknown_step(anchor, self.run.steps, template_of)
+            raise unknown_step(anchor, self.run, template_of)
         return found
 
     def sibling(self, anchor: str, name: str) -> str:
@@ -117,7 +117,7 @@ class Draft:
         top, *path = name.split(".")
         found = place_of(self._top(top), path) if top in self.order and path else None
         if found is None:
-            raise unknown_step(name, self.run.steps, template_of)
+            raise unknown_step(name, self.run, template_of)
         status = self.run.steps[top].status if top in self.run.steps else None
         if status is not None and has_begun(self.run, top) and status is not Status.RUNNING:
             raise Refused(f"step '{top}' is {status}: only steps that have not started can be edited", "TOO_LATE")
@@ -134,7 +134,7 @@ class Draft:
         if after is None:
             return 0
         if after not in self.order:
-            raise unknown_step(after, self.run.steps, template_of)
+            raise unknown_step(after, self.run, template_of)
         return self.order.index(after) + 1
 
     def plan(self, version: int) -> Plan:

@@ -18,12 +18,12 @@ from plansurvive.plans.editing.inner_edits import edited_outline, is_inner, othe
 from plansurvive.plans.errors import InvalidPlan, Refused
 from plansurvive.plans.expressions.json_path import PathError, put
 from plansurvive.plans.flow.ids import lineage, template_of
-from plansurvive.plans.flow.unknown_step import step_to_set
 from plansurvive.plans.model import Plan, Step, Value
 from plansurvive.plans.model.plan import OfPlan, plan_names
 from plansurvive.plans.model.step_fields import On, aliases
 from plansurvive.plans.run import DONE, Run
 from plansurvive.plans.run.again import Again
+from plansurvive.plans.run.unknown_step import step_to_set
 
 _SETTABLE = aliases(Step, On.RERUN)
 _OF_PLAN = plan_names(OfPlan.RERUN)
@@ -98,7 +98,7 @@ def _row(
         top, *path = name.split(".")
         place = place_of(steps[top], path) if top in steps and path else None
         if place is None and name not in steps:
-            raise step_to_set(name, change.path, steps)
+            raise step_to_set(name, change.path, run)
         found = steps[name] if place is None else place[0][place[1]]
     if not runs:
         raise Refused(f"step '{name}' does not run again, so it cannot be changed", "TOO_LATE")

@@ -20,7 +20,6 @@ from plansurvive.plans.execution import remembered, undo_consent
 from plansurvive.plans.execution.messages import Decide
 from plansurvive.plans.execution.tool_history import keep_asked, keep_proposed
 from plansurvive.plans.flow.ids import around, is_inside, lineage, pattern_of, template_of
-from plansurvive.plans.flow.unknown_step import unknown_step
 from plansurvive.plans.log import LogKind
 from plansurvive.plans.model import ApprovalRule, Step
 from plansurvive.plans.plan_diff import same_value
@@ -29,6 +28,7 @@ from plansurvive.plans.run.feature import NO_RULES, RuleSet
 from plansurvive.plans.run.people import is_verified, who_of
 from plansurvive.plans.run.step_call import StepCall, carries, digest_of, upcoming
 from plansurvive.plans.run.undone import is_of_edited
+from plansurvive.plans.run.unknown_step import unknown_step
 from plansurvive.plans.signature import signer_of
 from plansurvive.plans.step_state import by_whom
 
@@ -159,7 +159,7 @@ def check(
     """
     step = run.step_of(message.step_id)
     if step is None:
-        raise unknown_step(message.step_id, run.steps, pattern_of)
+        raise unknown_step(message.step_id, run, pattern_of)
     state = run.steps[step.id]
     _refuse_approval_of_question(run, step)
     if message.override:

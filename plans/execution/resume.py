@@ -29,13 +29,13 @@ from plansurvive.plans.expressions.conditions import holds, roots_of
 from plansurvive.plans.flow.batches.split import begun_items
 from plansurvive.plans.flow.ids import is_pattern, matches
 from plansurvive.plans.flow.outline import when_of_whole
-from plansurvive.plans.flow.unknown_step import unknown_step
 from plansurvive.plans.log import LogKind
 from plansurvive.plans.model import Step
 from plansurvive.plans.run import Result, Run, Status, StepState, as_it_stands
 from plansurvive.plans.run.again import Again, following, joined, kept_of, unfinished, without_inside
 from plansurvive.plans.run.step_call import StepValues
 from plansurvive.plans.run.undone import unclosed, undone_steps
+from plansurvive.plans.run.unknown_step import unknown_step
 from plansurvive.plans.step_state import SKIPPED
 
 INTERRUPTED = "interrupted"
@@ -228,7 +228,7 @@ def _code(state: StepState) -> str | None:
 def _require(run: Run, step_id: str) -> Step:
     step = run.step_of(step_id)
     if step is None or run.steps[step_id].closes:
-        raise unknown_step(step_id, run.steps)
+        raise unknown_step(step_id, run)
     return step
 
 
@@ -238,7 +238,7 @@ def _required(run: Run, asked: str) -> list[str]:
         return [_require(run, asked).id]
     found = [name for name in run.outline.nodes if matches(asked, name) and not run.steps[name].closes]
     if not found:
-        raise unknown_step(asked, run.steps)
+        raise unknown_step(asked, run)
     return found
 
 

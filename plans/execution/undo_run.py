@@ -13,11 +13,11 @@ from plansurvive.plans.errors import Refused
 from plansurvive.plans.execution.resume import LEFT_OUT, run_id
 from plansurvive.plans.execution.schedule import left_out, reset_to_draft
 from plansurvive.plans.flow.closing_state import Closing
-from plansurvive.plans.flow.unknown_step import unknown_step
 from plansurvive.plans.log import LogKind
 from plansurvive.plans.model import Step
 from plansurvive.plans.run import PlanStatus, Result, Run, Status
 from plansurvive.plans.run.undone import to_undo, undo_of, undone_steps
+from plansurvive.plans.run.unknown_step import unknown_step
 from plansurvive.plans.step_state import StepState
 
 SUFFIX = "-undo"
@@ -83,7 +83,7 @@ def left_to_undo(run: Run, step_id: str | None = None) -> list[str]:
     Raises Refused (UNKNOWN_STEP).
     """
     if step_id is not None and step_id not in run.outline:
-        raise unknown_step(step_id, run.steps)
+        raise unknown_step(step_id, run)
     found = to_undo(run)
     if step_id is None:
         return found

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import logging
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from types import MappingProxyType
 from typing import Any
 
@@ -18,8 +18,10 @@ from mcp.server.mcpserver.exceptions import ResourceError, ResourceNotFoundError
 from mcp.types import CallToolResult, TextContent, Tool
 from pydantic import ValidationError
 from pydantic.alias_generators import to_camel
+from temporalio.client import Client
 
 from plansurvive.client.errors import BadPlanId, PlanNotFound
+from plansurvive.client.missing import completed
 from plansurvive.plans.definition.near_names import Hints
 from plansurvive.plans.definition.plain_words import in_plain_words, place_in
 from plansurvive.plans.errors import InvalidPlan, PlanError
@@ -99,13 +101,14 @@ def _at(
             yield from _at(inner, root, rest)
 
 
-def resource_error(error: ResourceError) -> ResourceError:
+async def resource_error(error: ResourceError, connect: Callable[[], Awaitable[Client]]) -> ResourceError:
     """The error of reading a resource, with the code and sentence of ours that the library wrapped."""
     cause = error.__cause__
     while cause is not None and not isinstance(cause, PlanError):
         cause = cause.__cause__
     if cause is None:
         return error
+    cause = await completed(connect, cause)
     text = f"{cause.code}: {safe(cause.message)[:MAX_TEXT]}"
     return ResourceNotFoundError(text) if isinstance(cause, (PlanNotFound, BadPlanId)) else ResourceError(text)
 

@@ -10,11 +10,10 @@ from pydantic import Field
 
 from plansurvive.apps.mcp.common.where import Where, where
 from plansurvive.client import runs
-from plansurvive.client.children.naming import asking
+from plansurvive.client.children.naming import asking, the_step
 from plansurvive.client.feature import views_of_features
 from plansurvive.client.requests.connected import Connected
 from plansurvive.client.verbs.pending import Pending
-from plansurvive.plans.errors import Refused
 from plansurvive.plans.model import Value
 from plansurvive.plans.run import ENDED, PlanStatus, Status
 from plansurvive.plans.text.safe_text import line
@@ -237,10 +236,7 @@ async def _detail(here: Connected, plan: str, whole: PlanView, step_id: str) -> 
             **dict(_step(found)), args=_bounded(found.args), depends_on=found.depends_on, reason=row(found).reason,
             result=Result.of(found.result) if found.result else None, files=files[:MAX_FILES], warnings=found.warnings,
         )  # fmt: skip
-    page = await runs.inside(here.client, plan, step_id)
-    if page.step is None:
-        raise Refused(f"plan '{whole.id}' has no step '{step_id}'; plan_show lists its steps", "UNKNOWN_STEP")
-    inner = page.step
+    inner = await the_step(here.client, plan, step_id)
     return StepDetail(
         **dict(_step(inner)), args=_bounded(inner.args or {}), depends_on=inner.needs, reason=row(inner).reason,
         result=Result.of(inner.result) if inner.result else None, files=inner.files[:MAX_FILES],

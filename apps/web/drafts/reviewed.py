@@ -16,6 +16,7 @@ from plansurvive.plans.definition.scopes import walk
 from plansurvive.plans.errors import Refused
 from plansurvive.plans.model import Problem, Step, ToolSpec
 from plansurvive.plans.run import ENDED, PlanStatus, Run
+from plansurvive.plans.run.unknown_step import unknown_step
 from plansurvive.plans.views.models import PlanView
 from plansurvive.plans.views.queries import view
 from plansurvive.runtime.settings import Settings
@@ -59,8 +60,7 @@ class Reviewed:
         """
         found = self.run.step_of(name) or dict(walk(self.run.plan)).get(name)
         if found is None:
-            text = f"the plan has no step '{name}' now; it may have been removed"
-            raise Refused(text, "UNKNOWN_STEP")
+            raise unknown_step(name, self.run)
         is_known = name in self.run.steps
         return found.model_copy(update={"id": name, "args": self.run.args_of(found)}) if is_known else found
 

@@ -15,6 +15,7 @@ from plansurvive.apps.web.common.rendering import page
 from plansurvive.apps.web.common.service import service_of
 from plansurvive.apps.web.plans.rows import Listed, listed
 from plansurvive.client import runs
+from plansurvive.client.children.naming import the_step
 from plansurvive.client.feature import remarks_of
 from plansurvive.client.ids import plan_id
 from plansurvive.client.runs import PlanView
@@ -63,8 +64,7 @@ async def inside(request: Request) -> Response:
 async def value(request: Request) -> Response:
     """The whole value of a step as JSON text, from the storage if it is too large for history."""
     service, step_id = service_of(request), request.path_params["step_id"]
-    found = await runs.inside(await service.client(), request.path_params["plan_id"], step_id, limit=1)
-    result = found.step.result if found.step else None
+    result = (await the_step(await service.client(), request.path_params["plan_id"], step_id)).result
     if result is None or not result.ok:
         raise PlanError(f"step '{step_id}' has no value", "NO_VALUE")
     content = result.value
@@ -80,10 +80,7 @@ async def value(request: Request) -> Response:
 async def _context(watcher: Watcher, step_id: str) -> dict[str, Any]:
     """What the templates of a step show."""
     view = await watcher.first()
-    found = await runs.inside(watcher.client, watcher.plan, step_id, limit=1, direct=True)
-    if found.step is None:
-        raise PlanError(f"'{step_id}' names several steps; `plan show` lists them", "UNKNOWN_STEP")
-    step, whole = found.step, await watcher.whole()
+    step, whole = await the_step(watcher.client, watcher.plan, step_id), await watcher.whole()
     top = whole.step(template_of(step_id).partition(".")[0]) if whole.step(step_id) is None else whole.step(step_id)
     own = whole.step(step_id)
     calls = _calls(whole, top, step_id)

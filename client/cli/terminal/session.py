@@ -9,7 +9,6 @@ from __future__ import annotations
 import getpass
 import socket
 from collections.abc import Awaitable, Callable
-from contextlib import suppress
 from typing import TypeVar
 
 from temporalio.client import Client
@@ -18,9 +17,9 @@ from temporalio.service import RPCError
 from plansurvive.client.cli.terminal import environment, signals
 from plansurvive.client.cli.terminal.output import say
 from plansurvive.client.errors import PlanNotFound
+from plansurvive.client.missing import completed
 from plansurvive.client.requests.connected import Connected, with_worker
-from plansurvive.plans.errors import PlanError
-from plansurvive.runtime.connect import DEFAULT_NAMESPACE, Connection, Origin, reach
+from plansurvive.runtime.connect import Connection, Origin, reach
 from plansurvive.runtime.sides import sides
 
 __all__ = ["Connected", "author", "look", "run", "who"]
@@ -56,26 +55,7 @@ async def _run(
     try:
         return await action(await with_worker(settings, connection, needed=needed, starts=starts))
     except PlanNotFound as error:
-        near = await _near(connection.client, error.plan) if error.plan else ""
-        place = in_namespace(connection.client)
-        where = f"{place} of this server" if place else " on this server"
-        text = error.message.replace(" on this server", where)
-        raise PlanNotFound(f"{text}; did you mean '{near}'?" if near else text, error.code, plan=error.plan) from error
-
-
-def in_namespace(client: Client) -> str:
-    """Where a command looks, unless it is the usual namespace: what is missed may be in that one."""
-    return "" if client.namespace == DEFAULT_NAMESPACE else f" in the namespace '{client.namespace}'"
-
-
-async def _near(client: Client, plan: str) -> str:
-    """The id among those of the newest plans that this one probably means; empty if none is similar."""
-    from plansurvive.client.listing import list_plans
-    from plansurvive.plans.definition.near_names import MAX_NAMES, Hints
-
-    with suppress(PlanError):  # what was wrong is said without a hint as well
-        return Hints().near(plan, [each.plan_id async for each in list_plans(client, limit=MAX_NAMES)])
-    return ""
+        raise await completed(connection.client, error) from error
 
 
 def worth_naming(connection: Connection) -> str:

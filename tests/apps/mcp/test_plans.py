@@ -245,7 +245,10 @@ async def test_tools_and_resources_that_only_read_leave_no_event_and_no_file(
         shown = await called(agent, "plan_show", planId=plan, stepId="say")
         assert shown["step"]["result"]["value"]["stdout"] == "grüße\n"
         assert shown["outcome"]["filesWritten"] == ["n.txt"]
-        assert (await refused(agent, "plan_show", planId=plan, stepId="none"))[0] == "UNKNOWN_STEP"
+        code, text = await refused(agent, "plan_show", planId=plan, stepId="sya")
+        assert (code, "the plan has no step 'sya'; did you mean 'say'?" in text) == ("UNKNOWN_STEP", True)
+        code, text = await refused(agent, "plan_show", planId=f"{plan}x")
+        assert (code, f"did you mean '{plan}'?" in text) == ("PLAN_NOT_FOUND", True)
         await called(agent, "plan_list")
         assert (await called(agent, "plan_pending", planId=plan))["pending"] == []
         first = await called(agent, "plan_events", planId=plan, limit=2)

@@ -7,6 +7,7 @@ import signal
 import sys
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, suppress
+from html import unescape
 from pathlib import Path
 from typing import Any
 
@@ -239,12 +240,18 @@ async def test_an_unknown_plan_or_step_is_told_with_its_code(
     async with browsing(service_for(settings, temporal_client)) as browser:
         for url, status, code in (
             ("/plans/no-such-plan", 404, "PLAN_NOT_FOUND"),
+            (f"/plans/{plan}/steps/wrlte", 404, "did you mean 'write'?"),
             ("/plans/%3Cb%3E", 404, "BAD_PLAN_ID"),
             (f"/plans/{plan}/steps/no-such-step", 404, "UNKNOWN_STEP"),
             (f"/plans/{plan}/inside/no-such-step", 404, "UNKNOWN_STEP"),
         ):
             answer = await browser.get(url)
-            assert (answer.status_code, code in answer.text) == (status, True), answer.text
+            assert (answer.status_code, code in unescape(answer.text)) == (status, True), answer.text
+
+        async def is_meant() -> bool:
+            return f"did you mean '{plan}'?" in unescape((await browser.get(f"/plans/{plan}x")).text)
+
+        await until(is_meant, "the list has the plan")
 
 
 @pytest.mark.slow

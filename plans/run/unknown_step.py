@@ -1,14 +1,18 @@
-"""What is said of a step that a plan does not have: which one may be meant, and which are inside loops and blocks."""
+"""What is said of a step that a run does not have: which one may be meant, which are inside loops and blocks, and which
+have not been started by what they are inside.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
 
 from plansurvive.plans.definition.near_names import Hints
+from plansurvive.plans.definition.scopes import walk
 from plansurvive.plans.errors import Refused
-from plansurvive.plans.flow.ids import is_pattern, pattern_of, template_of
+from plansurvive.plans.flow.ids import is_pattern, lineage, pattern_of, template_of
 from plansurvive.plans.model import Step
 from plansurvive.plans.model.step_fields import On, aliases
+from plansurvive.plans.run import DONE, Run
 
 MAX_LISTED = 3
 """Steps that are named."""
@@ -16,16 +20,20 @@ MAX_CHOICES = 8
 """Steps that are named where any of them may be meant."""
 
 
-def unknown_step(name: str, known: Collection[str], of_all: Callable[[str], str] | None = None) -> Refused:
-    """What is raised of a step that a plan does not have.
+def unknown_step(name: str, run: Run, of_all: Callable[[str], str] | None = None) -> Refused:
+    """What is raised of a step that a run does not have.
 
     Of an item that there is not, no other is suggested, however similar its name: it would be decided about instead.
     `of_all`: from the id of one item's step, what the message may name instead to mean all items.
     """
     text = f"the plan has no step '{name[:200]}'"
-    if inside := _inside(name, known, of_all):
+    if inside := _inside(name, run.steps, of_all):
         return Refused(f"{text}; {inside}", "UNKNOWN_STEP")
-    hint = Hints().question(name, known).replace("?", "? ") or "; "
+    whole, unstarted = template_of(name), _unstarted(run)
+    if path := next((each for each in unstarted if whole and f".{each}".endswith(f".{whole}")), ""):
+        shown = f"step '{name[:200]}'" if path == whole else f"{text}; '{path}'"
+        return Refused(f"{shown} is inside {_outer(path, run)}", "UNKNOWN_STEP")
+    hint = Hints().question(name, {*run.steps, *unstarted} - {name}).replace("?", "? ") or "; "
     return Refused(f"{text}{hint}`plan show` lists its steps", "UNKNOWN_STEP")
 
 
@@ -34,13 +42,14 @@ def is_field(name: str) -> bool:
     return name.split(".")[0].split("[")[0] in aliases(Step, On.EDIT)
 
 
-def step_to_set(name: str, path: str, known: Collection[str]) -> Refused:
+def step_to_set(name: str, path: str, run: Run) -> Refused:
     """What is raised of a step whose field `path` is to be set, and that a plan does not have.
 
     It may be that no step was named: `args.path` for `s2.args.path`.
     """
     if not is_field(name):
-        return unknown_step(name, known)
+        return unknown_step(name, run)
+    known = [step.id for step in run.plan.steps]
     place = f"{name}.{path}"[:200]
     which = f", where STEP is {'one of ' if len(known) > 1 else ''}{_listed(known, MAX_CHOICES)}" if known else ""
     return Refused(f"'{place}' names no step; write STEP.{place}{which}", "UNKNOWN_STEP")
@@ -59,6 +68,19 @@ def _inside(name: str, known: Collection[str], of_all: Callable[[str], str] | No
         return f"did you mean '{first}'?" if len(everyone) == 1 else f"it is inside others: {_listed(everyone)}"
     everywhere = f"; '{of_all(items[0])}' names it in all items" if of_all is not None else ""
     return f"there {'is' if len(items) == 1 else 'are'} {_listed(items)}{everywhere}"
+
+
+def _unstarted(run: Run) -> list[str]:
+    """The places in the plan of steps that nothing has started, neither alone nor for an item."""
+    begun = set(map(template_of, run.steps))
+    return [path for path, _ in walk(run.plan) if path not in begun]
+
+
+def _outer(path: str, run: Run) -> str:
+    """What should start a step, and whether it still may."""
+    outer = next((each for each in lineage(path) if each in run.steps), path.partition(".")[0])
+    has_ended = outer in run.steps and run.steps[outer].status in DONE
+    return f"'{outer}', which {'ended without it' if has_ended else 'has not started it yet'}"
 
 
 def _listed(names: Collection[str], most: int = MAX_LISTED) -> str:
