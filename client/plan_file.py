@@ -134,8 +134,12 @@ _OTHERS = {
 """By the ending of a file's name, what it is instead of a plan, and what to do with it."""
 
 
+def kind_of_others(name: str) -> str:
+    """What a file is that is neither YAML nor JSON, by its name; empty if that says nothing."""
+    return _OTHERS.get(Path(name).suffix.lower(), ("", ""))[0]
+
+
 def _of_others(name: str) -> str:
-    """What a file is that is no plan, by its name; empty if that says nothing."""
     what, more = _OTHERS.get(Path(name).suffix.lower(), ("", ""))
     made = f"a plan is YAML or JSON with steps, and `plan init` makes a first one{more}"
     return f"{Path(name).name} is {what}; {made}" if what else ""

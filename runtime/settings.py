@@ -54,19 +54,33 @@ def said(error: PlanError) -> str:
     return f"{error.code.replace(':', ': ')}: {error.message.removeprefix(f'{setting}: ')}"
 
 
+_SEPARATORS = re.compile(r"[:;\s]+")
+"""Between the parts of a list in other programs' variables."""
+
+
+def _parts(value: str) -> list[str]:
+    """The parts of comma-separated text. Raises ValueError if they are files or directories separated otherwise."""
+    parts = [part.strip() for part in value.split(",") if part.strip()]
+    for part in parts:
+        pieces = [piece for piece in _SEPARATORS.split(part) if piece]
+        are_paths = all(piece.startswith(("/", "~", "./")) or piece.endswith(".py") for piece in pieces)
+        if len(pieces) > 1 and are_paths and not Path(part).exists():
+            raise ValueError(f"separate these by commas: {','.join(pieces)}")
+    return parts
+
+
 def _names(value: object) -> object:
     """Comma-separated text as a tuple; paths of .py files become absolute, since a worker runs in another directory."""
     if not isinstance(value, str):
         return value
-    parts = [part.strip() for part in value.split(",") if part.strip()]
-    return tuple(str(Path(part).absolute()) if part.endswith(".py") else part for part in parts)
+    return tuple(str(Path(part).absolute()) if part.endswith(".py") else part for part in _parts(value))
 
 
 def _listed(value: object) -> object:
     """Comma-separated text as a tuple without duplicates."""
     if not isinstance(value, str):
         return value
-    return tuple(dict.fromkeys(part.strip() for part in value.split(",") if part.strip()))
+    return tuple(dict.fromkeys(_parts(value)))
 
 
 _STORAGE = re.compile(r"local|s3://[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]|gs://[a-z0-9][a-z0-9._-]{1,61}[a-z0-9]")
@@ -77,7 +91,7 @@ def _directories(value: object) -> object:
     """Comma-separated text as a tuple of absolute directories."""
     if not isinstance(value, str):
         return value
-    return tuple(str(home_path(part.strip()).absolute()) for part in value.split(",") if part.strip())
+    return tuple(str(home_path(part).absolute()) for part in _parts(value))
 
 
 class Settings(Groups):

@@ -13,6 +13,9 @@ from typing import Any
 from plansurvive.runtime.settings import SettingError
 
 MAX_BYTES = 1024 * 1024
+_KEY = r"([A-Za-z0-9_.-]+)"
+_BARE = re.compile(rf"\s*{_KEY}\s*=\s*((?!\d+-)[^\s=\"'\[{{#][^\"'#]*?)\s*(?:#.*)?")
+_WITH_COLON = re.compile(rf"\s*\"?{_KEY}\"?\s*:\s*\S.*")
 _PLACE = re.compile(r" ?\((at (?:line (\d+), column \d+|end of document))\)$")
 Refuse = Callable[[str], SettingError]
 
@@ -35,23 +38,49 @@ def parsed(text: str, path: Path, setting: str, *, quotes: bool = True) -> dict[
     try:
         return tomllib.loads(text)
     except (ValueError, RecursionError) as error:  # ValueError: not TOML, a number of thousands of digits
-        if text.lstrip().startswith("{"):
-            problem = "it is not TOML but JSON; a table is written as `[TABLE.NAME]`, and below it lines `KEY = VALUE`"
-            raise refusal(setting, path, problem) from None
-        raise refusal(setting, path, f"it is not TOML: {error}" if quotes else not_toml(error)) from None
+        line, problem = syntax_problem(error, text, quotes=quotes)
+        raise refusal(setting, path, f"line {line}: {problem}") from None
 
 
-def not_toml(error: Exception) -> str:
-    """Where the syntax of a file is wrong; nothing of what the file says, which may be secret."""
-    found = _PLACE.search(str(error))
-    return f"it is not TOML {found[1]}" if found else "it is not TOML"
+def syntax_problem(error: Exception, text: str, *, quotes: bool = True) -> tuple[int, str]:
+    """The line in which the syntax of a text is wrong, its last one where the parser says none, and what is wrong.
+
+    `quotes`: it may be in the parser's words, which quote the text.
+    """
+    if text.lstrip().startswith("{"):
+        return 1, "it is not TOML but JSON; a table is written as `[TABLE.NAME]`, and below it lines `KEY = VALUE`"
+    found, lines = _PLACE.search(str(error)), text.splitlines()
+    line, problem = int(found[2]) if found and found[2] else max(len(lines), 1), _PLACE.sub("", str(error))
+    what = _meant(lines[line - 1]) if problem.startswith(_NO_PAIR) and line <= len(lines) else ""
+    what = what or next((said for begins, said in _PROBLEMS.items() if problem.startswith(begins)), "")
+    if not what and quotes:
+        what = problem[:1].lower() + problem[1:]
+    return line, f"it is not TOML: {what}" if what else "it is not TOML"
 
 
-def syntax_problem(error: Exception, text: str) -> tuple[int, str]:
-    """The line in which the syntax of a text is wrong, its last one where the parser says none, and what is wrong."""
-    found = _PLACE.search(str(error))
-    line = int(found[2]) if found and found[2] else text.count("\n") + 1
-    return line, _PLACE.sub("", str(error))
+_NO_PAIR = ("Invalid value", "Expected '='", "Expected newline")
+_PROBLEMS = {
+    "Invalid value": "a value is missing, is not closed, or is none that TOML has",
+    "Cannot overwrite a value": "the key is given twice",
+    "Cannot declare": "the table is given twice; put its keys into one",
+    "Illegal character '\\n'": "a text ends on the line on which it begins, with the same quotation mark",
+    "Unescaped": "write a backslash twice, or put the text in single quotes",
+}
+"""By how a message of the parser begins, the same for who has written the file."""
+
+
+def _meant(line: str) -> str:
+    """What to write instead of a line without a key and a value, where that can be known; empty: it cannot.
+
+    Without the value, which may be secret.
+    """
+    if found := _WITH_COLON.fullmatch(line):
+        return f"between a key and its value stands `=`: {found[1]} = ..."
+    if found := _BARE.fullmatch(line):
+        if (truth := found[2].lower()) in ("true", "false"):
+            return f"true and false are written in lower case: {found[1]} = {truth}"
+        return f'a text stands in quotes: {found[1]} = "..."'
+    return ""
 
 
 def read_text(path: Path, setting: str, *, is_named: bool, may_do: str | None) -> str | None:

@@ -15,8 +15,8 @@ from plansurvive.apps.importers.serverless import workflow as serverless
 from plansurvive.client.cli.terminal import environment, output
 from plansurvive.client.cli.terminal.options import AsJson, check_out
 from plansurvive.client.local_tools import known_tools
-from plansurvive.client.plan_file import PlanFile, check, load
-from plansurvive.plans.errors import PlanError
+from plansurvive.client.plan_file import PlanFile, check, kind_of_others, load
+from plansurvive.plans.errors import InvalidPlan, PlanError
 from plansurvive.plans.model import Problem
 from plansurvive.runtime.plan_files.lines import lines_of
 
@@ -39,7 +39,12 @@ def import_(
     Reads GitHub Actions workflows and Serverless Workflow 1.0 documents.
     """
     check_out(out, yes=False)
-    found = load(file)
+    try:
+        found = load(file)
+    except InvalidPlan:
+        if what := kind_of_others(file):
+            raise _unknown(f"{file} is {what}, not a workflow in YAML or JSON") from None
+        raise
     result = imported(found, kind)
     plan = data_of(result)
     problems = check(plan, known_tools(environment.settings()))[1]
@@ -86,12 +91,16 @@ class ImportRefused(PlanError):
     code = "NOTHING_CARRIED"
 
 
+def _unknown(what: str) -> ImportRefused:
+    known = "GitHub Actions workflows (jobs) and Serverless Workflows (document, do) can be imported, and nothing else"
+    return ImportRefused(f"{what}; {known}; {BY_HAND}", "UNKNOWN_FORMAT")
+
+
 def imported(file: PlanFile, kind: Kind | None = None) -> Imported:
     """The plan made of a document. `kind` None: found out. Raises ImportRefused."""
     chosen = kind or kind_of(file.data)
     if chosen is None:
-        text = f"{file.name} is neither a GitHub Actions workflow (jobs) nor a Serverless Workflow (document, do)"
-        raise ImportRefused(f"{text}, and nothing else can be imported; {BY_HAND}", "UNKNOWN_FORMAT")
+        raise _unknown(f"{file.name} is neither of the workflows that can be read")
     if not isinstance(file.data, dict):
         raise ImportRefused(f"{file.name} is not an object, and so no workflow; {BY_HAND}", "UNKNOWN_FORMAT")
     report = Report(lines_of(file.text))

@@ -82,8 +82,8 @@ async def create_schedule(
             schedule = Schedule(action, spec, policy, state)
             await client.create_schedule(chosen, schedule, memo=memo, rpc_timeout=RPC_TIMEOUT)
     except ScheduleAlreadyRunningError:
-        way = f"delete it with `plan schedule delete {chosen}`, or choose another name"
-        raise ScheduleExists(f"there is a schedule {chosen!r} already; {way}") from None
+        way = f"`plan schedule update {chosen}` changes when it runs, `plan schedule delete {chosen}` removes it"
+        raise ScheduleExists(f"there is a schedule {chosen!r} already; {way}; or choose another name") from None
 
 
 async def _action(

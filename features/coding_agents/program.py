@@ -24,6 +24,7 @@ from plansurvive.features.coding_agents.network import Proxy
 from plansurvive.features.coding_agents.settings import homes_folder
 from plansurvive.plans.errors import ToolError
 from plansurvive.runtime.home_paths import home_path, program
+from plansurvive.runtime.reference import what_it_leads_to
 from plansurvive.runtime.settings import Settings
 
 UNAVAILABLE = "AGENT_UNAVAILABLE"
@@ -118,8 +119,7 @@ def _found(name: str, command: str) -> str:
 
 
 def _variables(name: str, agent: CodingAgent, environ: Mapping[str, str]) -> dict[str, str]:
-    found = {variable: environ.get(value.removeprefix("env:"), "").strip() for variable, value in agent.env.items()}
-    missing = [agent.env[variable].removeprefix("env:") for variable, value in found.items() if not value]
-    if missing:
-        raise unavailable(name, f"the variable {missing[0]} is not set; set it for the worker and start that again")
-    return found
+    try:
+        return {variable: what_it_leads_to(value, Path(), environ) for variable, value in agent.env.items()}
+    except ValueError as error:
+        raise unavailable(name, str(error)) from None

@@ -28,7 +28,7 @@ from datetime import UTC, datetime
 from functools import cached_property
 
 from plansurvive.plans.errors import PlanError
-from plansurvive.runtime.toml_file import not_toml
+from plansurvive.runtime.toml_file import syntax_problem
 
 KEY_BYTES = 32
 MAX_BYTES = 1024 * 1024
@@ -96,7 +96,8 @@ def parse(text: str) -> KeyRing:
     try:
         data = tomllib.loads(text)
     except (ValueError, RecursionError) as error:  # its message may quote a line with a secret
-        raise BadRing(f"{not_toml(error)}; `plan keys new` writes a key ring") from None
+        line, problem = syntax_problem(error, text, quotes=False)
+        raise BadRing(f"line {line}: {problem}; `plan keys new` writes a key ring") from None
     rows = data.get("key")
     if not isinstance(rows, list) or not rows or set(data) != {"key"}:
         raise BadRing("a key ring is a list of [[key]] tables, and nothing else; `plan keys new` writes one")

@@ -132,7 +132,7 @@ class Notifier:
             if await asyncio.to_thread(sent.has, name):
                 continue
             try:
-                url = secret_of(reference, file_of(self.settings).parent)
+                url = secret_of(reference, file_of(self.settings))
                 self.fault("before_message")
                 await self._send(url, target, delivery, linked)
                 self.fault("after_message")
@@ -145,7 +145,7 @@ class Notifier:
     async def _send(self, url: str, target: Target, delivery: Delivery, items: Sequence[Item]) -> None:
         page = self.settings.web_url or ""
         if target.webhook is not None:
-            keys = [key_bytes(secret_of(key, file_of(self.settings).parent)) for key in each(target.key)]
+            keys = [key_bytes(secret_of(key, file_of(self.settings))) for key in each(target.key)]
             body = cloud_event.body(delivery, items, page=page, limit=target.max_bytes)
             return await webhook.post(url, keys, delivery.id, body, target.timeout)
         channel = await asyncio.to_thread(Channel, url)

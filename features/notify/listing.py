@@ -68,15 +68,15 @@ def _listed(name: str, found: Targets, settings: Settings) -> ListedTarget:
 
 def _checked(target: Target, settings: Settings) -> str:
     """What the target is, if messages can be sent to it. Raises SettingError, NotDelivered."""
-    directory = file_of(settings).parent
+    path = file_of(settings)
     if target.webhook is not None:
-        secret_of(target.webhook, directory)
+        secret_of(target.webhook, path)
         for key in each(target.key):
-            key_bytes(secret_of(key, directory))
+            key_bytes(secret_of(key, path))
         return "webhook"
     if not is_installed():
         raise NotDelivered(f"apprise is not installed here; run: {install_line(EXTRA)}")
-    urls = [secret_of(url, directory) for url in each(target.apprise)]
+    urls = [secret_of(url, path) for url in each(target.apprise)]
     for url in urls:
         Channel(url)
     return ", ".join(dict.fromkeys(url.partition("://")[0] for url in urls))

@@ -31,9 +31,9 @@ from plansurvive.features.notify.settings import NotifySettings
 from plansurvive.plans.definition.near_names import Hints
 from plansurvive.plans.model import Problem, Value
 from plansurvive.plans.model.notify import NAME, NotifyRule, Span, targets_of
-from plansurvive.runtime.home_paths import home_path
+from plansurvive.runtime.reference import what_it_leads_to
 from plansurvive.runtime.settings import SettingError, Settings
-from plansurvive.runtime.toml_file import read_text
+from plansurvive.runtime.toml_file import read_text, refusal
 from plansurvive.runtime.toml_shape import shaped, wrong
 
 FILE = "notify.toml"
@@ -103,21 +103,15 @@ def read_targets(settings: Settings) -> Targets:
     return Targets() if found is None else _checked(path, found)
 
 
-def secret_of(reference: SecretStr, directory: Path, environ: Mapping[str, str] = os.environ) -> str:
-    """What a reference means: `env:NAME`, `file:PATH` (relative to notify.toml), or itself. Raises SettingError."""
+def secret_of(reference: SecretStr, path: Path, environ: Mapping[str, str] = os.environ) -> str:
+    """What a reference in the file at `path` means: `env:NAME`, `file:PATH`, or itself. Raises SettingError."""
     text = reference.get_secret_value()
-    kind, _, name = text.partition(":")
-    if kind == "env":
-        if not environ.get(name):
-            raise SettingError({SETTING: f"the variable {name} is not set for the worker"})
-        return environ[name].strip()
-    if kind == "file" and not name.startswith("//"):
-        path = directory / home_path(name)
-        try:
-            return path.read_text(encoding="utf-8").strip()
-        except (OSError, ValueError) as error:  # ValueError: not UTF-8, or a NUL in the path
-            raise SettingError({SETTING: f"{path} cannot be read: {type(error).__name__}"}) from None
-    return text
+    if not text.startswith(("env:", "file:")) or text.startswith("file://"):
+        return text
+    try:
+        return what_it_leads_to(text, path.parent, environ)
+    except ValueError as error:
+        raise refusal(SETTING, path, str(error)) from None
 
 
 def key_bytes(text: str) -> bytes:

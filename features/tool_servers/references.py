@@ -13,10 +13,8 @@ from pathlib import Path
 from urllib.parse import SplitResult, parse_qsl
 
 from plansurvive.plans.errors import PlanError
-from plansurvive.runtime.home_paths import home_path
+from plansurvive.runtime.reference import what_it_leads_to
 
-MAX_BYTES = 65_536
-"""Maximum length of a secret."""
 _SHAPES = re.compile(
     r"\b(sk-[A-Za-z0-9_-]{16,}|gh[pousr]_[A-Za-z0-9]{20,}|github_pat_[A-Za-z0-9_]{20,}|glpat-[A-Za-z0-9_-]{16,}"
     r"|xox[abeprs]-[A-Za-z0-9-]{10,}|AKIA[A-Z0-9]{16}|AIza[A-Za-z0-9_-]{30,}|npm_[A-Za-z0-9]{30,}"
@@ -45,23 +43,8 @@ def in_url(url: SplitResult) -> str:
 
 
 def secret_of(reference: str, directory: Path, environ: Mapping[str, str] = os.environ) -> str:
-    """What a reference leads to, without white space around it. Raises PlanError SECRET_MISSING."""
-    kind, _, name = reference.partition(":")
-    if kind == "env":
-        if not environ.get(name):
-            raise _missing(f"the variable {name} is not set for the worker; set it and start the worker again")
-        return environ[name].strip()
-    path = directory / home_path(name)
+    """What a reference leads to. Raises PlanError SECRET_MISSING."""
     try:
-        with path.open("rb") as file:
-            data = file.read(MAX_BYTES + 1)
-        text = data.decode("utf-8").strip()
-    except (OSError, ValueError) as error:  # ValueError: not UTF-8, or a NUL in the path
-        raise _missing(f"{path} cannot be read ({type(error).__name__}); create it, readable for the worker") from None
-    if not text or len(data) > MAX_BYTES or "\0" in text:
-        raise _missing(f"{path} holds no secret: it is empty, binary, or longer than {MAX_BYTES:,} bytes")
-    return text
-
-
-def _missing(problem: str) -> PlanError:
-    return PlanError(f"mcp.toml: {problem}", "SECRET_MISSING")
+        return what_it_leads_to(reference, directory, environ)
+    except ValueError as error:
+        raise PlanError(f"mcp.toml: {error}", "SECRET_MISSING") from None

@@ -71,10 +71,11 @@ _ELSEWHERE = {
 
 
 _SHORT = {
-    "-w": "--workspace", "-o": "--out", "-n": "--limit", "-y": "--yes", "-f": "--follow", "-j": "--json",
-    "-m": "--comment", "-i": "--input", "-l": "--label", "-p": "--port", "-t": "--timeout",
+    "-w": ("--workspace", "--watch"), "-o": ("--out",), "-n": ("--limit", "--name"), "-y": ("--yes",),
+    "-f": ("--follow", "--file"), "-j": ("--json",), "-m": ("--comment",), "-i": ("--input",), "-l": ("--label",),
+    "-p": ("--port",), "-t": ("--timeout",),
 }  # fmt: skip
-"""By short option of other programs, the option that is meant where a command has it."""
+"""By short option of other programs, the options that are meant, of which a command has one or none."""
 
 
 def _needed(context: Any) -> list[str]:
@@ -96,13 +97,14 @@ def _no_option(name: str, context: Any) -> tuple[str, str]:
         return f"No such option: {name}", f"; {own}"
     # Of a single letter nothing is near.
     near = Hints().near(name.lstrip("-"), [each.removeprefix("--") for each in known]) if len(name) > 2 else ""
-    short = _SHORT.get(name, "")
-    if near or short in known:
-        return f"No such option: {name}", f"; did you mean {f'--{near}' if near else short}?"
-    for option in (f"{command} {short}", name, short):
+    long = _SHORT.get(name, ())
+    if meant := f"--{near}" if near else next((each for each in long if each in known), ""):
+        return f"No such option: {name}", f"; did you mean {meant}?"
+    for option in (*(f"{command} {each}" for each in long), name, *long):
         if option in _ELSEWHERE:
             return f"No such option: {name}", f"; {_ELSEWHERE[option]}"
-    if meant := _argument(name, taken := arguments_of(context)):
+    taken = arguments_of(context)
+    if meant := next((found for each in (name, *long) if (found := _argument(each, taken))), ""):
         more = f"; {meant} is an argument: `{context.command_path} {' '.join(taken)}`"
         return f"No such option: {name}", more + (f"; {_MISSING[meant]}" if meant in _MISSING else "")
     return f"No such option: {name}", f"; `{context.command_path} --help` lists them"

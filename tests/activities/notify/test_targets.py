@@ -70,12 +70,13 @@ def test_targets_do_not_show_their_secrets(tmp_path: Path) -> None:
 
 def test_a_secret_is_in_a_variable_a_file_or_written_down(tmp_path: Path) -> None:
     (tmp_path / "x.url").write_text(f"{URL}\n")
-    assert secret_of(SecretStr("env:X"), tmp_path, {"X": URL}) == URL
-    assert secret_of(SecretStr("file:x.url"), tmp_path) == URL
-    assert secret_of(SecretStr(URL), tmp_path) == URL
-    for missing in ("env:Y", "file:y.url"):
-        with pytest.raises(SettingError):
-            secret_of(SecretStr(missing), tmp_path, {})
+    file = tmp_path / "notify.toml"
+    assert secret_of(SecretStr("env:X"), file, {"X": URL}) == URL
+    assert secret_of(SecretStr("file:x.url"), file) == URL
+    assert secret_of(SecretStr(URL), file) == URL
+    for missing, said in (("env:Y", "the variable Y is not set"), ("file:y.url", "y.url cannot be read")):
+        with pytest.raises(SettingError, match=f"notify.toml: .*{said}"):
+            secret_of(SecretStr(missing), file, {})
 
 
 @pytest.mark.parametrize("text", ["", "whsec_", "whsec_!!!", "whsec_c2hvcnQ=", "whsec_" + "A" * 400])

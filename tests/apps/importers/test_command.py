@@ -85,6 +85,15 @@ def test_a_document_of_which_nothing_is_left_is_refused(
     assert code in capsys.readouterr().err
 
 
+def test_a_program_is_answered_with_what_can_be_imported(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    dag = tmp_path / "dag.py"
+    dag.write_text("from airflow import DAG\n\nwith DAG('nightly'):\n    pass\n")
+    imported_by(str(dag), code=2)
+    told = capsys.readouterr().err
+    assert "dag.py is a Python program" in told
+    assert "GitHub Actions workflows (jobs) and Serverless Workflows" in told
+
+
 def test_the_format_can_be_named(tmp_path: Path) -> None:
     imported_by(written(tmp_path, FLOW), "--from", "serverless")
     imported_by(written(tmp_path, FLOW), "--from", "github", code=2)

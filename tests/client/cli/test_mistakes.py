@@ -725,8 +725,17 @@ FILES: dict[str, Mistake] = {
     "a file as a template": Mistake(
         "template run ok.yaml", "'ok.yaml' is a file, and not the name of a template: plan run ok.yaml, or save it"
     ),
+    "a short option for the file": Mistake("run -f FILE", "No such option: -f; FILE is an argument: `plan run FILE`"),
+    "directories as in PATH": Mistake(
+        "list", "PLANS_WORKSPACES: separate these by commas: /nope/a,/nope/b",
+        environ={"PLANS_WORKSPACES": "/nope/a:/nope/b"},
+    ),
+    "files of tools as in PATH": Mistake(
+        "tools", "PLANS_TOOLS: separate these by commas: a.py,b.py", environ={"PLANS_TOOLS": "a.py b.py"}
+    ),
+    "a short option that a command has": Mistake("resume p -f", "No such option: -f; did you mean --follow?"),
     "a workflow of another program": Mistake(
-        "import FILE", "and nothing else can be imported; `plan init` makes a first plan", "stages: [build]\n"
+        "import FILE", "can be imported, and nothing else; `plan init` makes a first plan", "stages: [build]\n"
     ),
     "a list of keys, without a ring": Mistake(
         "keys list", "PLANS_KEYS: it is not set, so nothing is encrypted; to encrypt, export PLANS_KEYS=~/."

@@ -34,7 +34,7 @@ async def test_nothing_is_started_before_the_first_use(serving: Serving) -> None
         (ToolServer(command="no-such-program"), "`no-such-program` is not on the worker's PATH"),
         (ToolServer(command="uvx mcp-server-time"), "`command` names the program, uvx, and `args` the rest"),
         (ToolServer(command="./here"), "`./here` is not a program with an absolute path"),
-        (raw(env={"A": "env:NOT_THERE"}), "the variable NOT_THERE is not set for the worker"),
+        (raw(env={"A": "env:NOT_THERE"}), "the variable NOT_THERE is not set; set it, and start"),
         only_nightly(raw(env={"A": "file:not.there"}), "not.there cannot be read (FileNotFoundError)"),
     ],
 )

@@ -123,7 +123,8 @@ def test_a_schema_that_is_nested_too_deeply_is_left_out() -> None:
     deep: dict[str, Any] = {"type": "string"}
     for _ in range(3_000):
         deep = {"type": "object", "properties": {"a": deep}}
-    assert "nested" in listed({"name": "deep", "inputSchema": deep}).left_out["deep"]
+    why = listed({"name": "deep", "inputSchema": deep}).left_out["deep"]
+    assert "nested" in why or "larger" in why, "newer interpreters come further before they give up"
 
 
 @pytest.mark.parametrize("name", ["references that fan out", "behind a dialect", "many patterns, many names"])
