@@ -23,7 +23,7 @@ from plansurvive.plans.run import DONE, PlanStatus, Run
 from plansurvive.plans.run.unknown_step import unknown_step
 from plansurvive.plans.text.safe_text import line
 from plansurvive.plans.views.models import PlanView
-from plansurvive.plans.views.steps.row import Verdict, answered, decided
+from plansurvive.plans.views.steps.row import decided, verdicts
 
 PATIENCE = 5.0
 """Seconds to wait for a worker that says what was decided."""
@@ -53,7 +53,7 @@ def why_closed_of(view: PlanView, name: str, step_id: str) -> str:
     said = f"{kind} '{line(name)}' has ended ({view.status}) and accepts no more messages"
     decision = next((each.decision for each in view.steps if each.id == step_id), None)
     if decision is not None:
-        said += f"; step '{line(step_id)}' {_was(decided(decision))}"
+        said += f"; step '{line(step_id)}' {decided(decision).was}"
     return f"{said}; see: plan show {line(name)}"
 
 
@@ -75,18 +75,11 @@ def _about_step(run: Run, step_id: str) -> str:
     state, title = run.steps.get(step_id), f"step '{line(step_id)}'"
     if state is None:
         return unknown_step(step_id, run).message
-    decision, answer = run.decisions.get(step_id), state.answer
-    if decision is not None:
-        return f"{title} {_was(decided(decision))}"
-    if answer is not None:
-        return f"{title} {_was(answered(answer))}"
+    for said in verdicts(run.decisions.get(step_id), state.answer):
+        return f"{title} {said.was}"
     if state.status in DONE:
         return f"{title} is {state.status}, and asked no one"
     return f"nothing was decided about {title} before that"
-
-
-def _was(verdict: Verdict) -> str:
-    return f"was {verdict.verb} {line(verdict.text)}"
 
 
 def _way(run: Run, name: str, step_id: str, later: str, *, sets: bool) -> str:

@@ -28,8 +28,8 @@ from plansurvive.plans.text.lengths import seconds
 from plansurvive.plans.text.safe_text import exact, line, safe
 from plansurvive.plans.views.models import PlanView, StepView
 from plansurvive.plans.views.models.card import Card
-from plansurvive.plans.views.steps.row import answered, decided, shortened
 from plansurvive.plans.views.steps.row import row as stands
+from plansurvive.plans.views.steps.row import shortened, verdicts
 from plansurvive.plans.views.steps.words import what
 
 UNTOUCHED_MARK = ("☐", "")
@@ -250,9 +250,7 @@ def _fate(step: StepView) -> Iterator[tuple[str, str, str]]:
     by = f", waits for {', '.join(step.blocked_by[:10])}" if step.blocked_by else ""
     here = stands(step)
     yield "status", f"{line(here.how)}{by}", ""
-    said = [decided(step.decision)] if step.decision else []
-    said += [answered(step.answer)] if step.answer else []
-    for each in said:
+    for each in verdicts(step.decision, step.answer):
         yield "decision", line(f"{each.verb} {each.text}"), ""
     if here.reason:
         yield "reason", line(here.reason), ""

@@ -14,7 +14,7 @@ from plansurvive.plans.text.safe_text import line, quoted
 from plansurvive.plans.views.models.plan import IN_ORDER
 from plansurvive.plans.views.steps.below import asks_rows
 from plansurvive.plans.views.steps.child import rows as child_rows
-from plansurvive.plans.views.steps.row import answered, decided, shortened, status_word
+from plansurvive.plans.views.steps.row import shortened, status_word, verdicts
 from plansurvive.plans.views.steps.values import value_of
 from plansurvive.plans.views.views import created
 
@@ -87,8 +87,7 @@ def of_step(run: Run, step: Step) -> list[str]:
     """The rows about a step: its value, the decision about it, what features add, the files of others among its own."""
     state, name = run.steps[step.id], run.plan.id or ""
     rows = [f"Value: {_value(name, state.result, run, step.id)}"] if state.result and state.result.ok else []
-    said = [decided(run.decisions[step.id])] if step.id in run.decisions else []
-    said += [answered(state.answer)] if state.answer is not None else []
+    said = verdicts(run.decisions.get(step.id), state.answer)
     rows += [f"{each.verb.capitalize()}: {line(each.text)}" for each in said]
     rows += [f"Recovered: {line(state.mended)}"] if state.mended else []
     rows += run.views.details(name, step, state)

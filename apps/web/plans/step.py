@@ -29,7 +29,7 @@ from plansurvive.plans.text.safe_text import json_text
 from plansurvive.plans.usage import Usage
 from plansurvive.plans.views.models import ResultView, StepView, ToolCallView
 from plansurvive.plans.views.steps.call_text import value_rows
-from plansurvive.plans.views.steps.row import answered, decided, shortened
+from plansurvive.plans.views.steps.row import shortened, verdicts
 from plansurvive.runtime.connect import storage
 from plansurvive.runtime.value_store import ValueStore
 
@@ -85,11 +85,10 @@ async def _context(watcher: Watcher, step_id: str) -> dict[str, Any]:
     own = whole.step(step_id)
     calls = _calls(whole, top, step_id)
     name = view.id or plan_id(watcher.plan)
-    verdicts = [decided(step.decision)] if step.decision else []
-    verdicts += [answered(step.answer)] if step.answer else []
     return {
         "plan": name, "step": step, "own": own, "listed": listed(step, watcher.live.get(step_id)),
-        "verdicts": verdicts, "calls": [(call, _rows(call.args) if call.agent else []) for call in calls[-CALLS:]],
+        "verdicts": verdicts(step.decision, step.answer),
+        "calls": [(call, _rows(call.args) if call.agent else []) for call in calls[-CALLS:]],
         "more_calls": max(0, len(calls) - CALLS) + (own.more_calls if own else 0),
         "args": _rows(step.args or (own.args if own else {}) or {}), "value": shown_value(step.result),
         "log": [each for each in whole.log if each.step_id == step_id][-30:], "view": view,

@@ -16,7 +16,7 @@ from plansurvive.plans.text.lengths import seconds
 from plansurvive.plans.text.safe_text import line, quoted
 from plansurvive.plans.views.models import InnerStep, InsidePage, StepView, ToolCallView
 from plansurvive.plans.views.models.card import commands
-from plansurvive.plans.views.steps.row import answered, decided, row, shortened
+from plansurvive.plans.views.steps.row import decided, row, shortened, verdicts
 from plansurvive.plans.views.steps.words import inside_line
 
 SHOWN = 100
@@ -106,9 +106,7 @@ def _head(plan: str, step: InnerStep, denied: Sequence[str] = ()) -> Iterator[st
     found += [("Times", _times(step)), *(("Call" if call.agent else "Attempt", _attempt(call)) for call in step.calls)]
     found += [("Denied", each) for each in denied]
     found += [("Before", f"{step.more_calls} more calls and attempts")] if step.more_calls else []
-    said = [decided(step.decision)] if step.decision else []
-    said += [answered(step.answer)] if step.answer else []
-    found += [(each.verb.capitalize(), each.text) for each in said]
+    found += [(each.verb.capitalize(), each.text) for each in verdicts(step.decision, step.answer)]
     found += [("Files", ", ".join(step.files[:SHOWN])), ("Deleted", ", ".join(step.deleted[:SHOWN]))]
     found += [("Notes", step.notes), ("Recovered", step.mended), *(("Warning", each) for each in step.warnings)]
     found += [("Plan", f"plan show {step.child.plan_id}")] if step.child and step.child.plan_id else []

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 from plansurvive.plans.run import Decision, Status, StepState
 from plansurvive.plans.step_state import DENIALS, Answered, by_name
 from plansurvive.plans.text.lengths import seconds
+from plansurvive.plans.text.safe_text import line
 from plansurvive.plans.text.traces import folded
 from plansurvive.plans.views.models import BriefStep, DecisionView, StepView
 from plansurvive.plans.views.models.live import attempt_text
@@ -80,6 +81,11 @@ class Verdict(NamedTuple):
     """What else is special about it."""
     comment: str = ""
     time: datetime | None = None
+
+    @property
+    def was(self) -> str:
+        """All of it, as the end of a sentence: `was approved by ann`."""
+        return f"was {self.verb} {line(self.text)}"
 
     @property
     def text(self) -> str:
@@ -163,6 +169,7 @@ def decided(decision: Decision | DecisionView) -> Verdict:
     return Verdict(verb, by_name(decision), ", ".join(how), decision.comment, decision.time)
 
 
-def answered(answer: Answered) -> Verdict:
-    """Who answered a question, in words."""
-    return Verdict("answered", by_name(answer), time=answer.time)
+def verdicts(decision: Decision | DecisionView | None, answer: Answered | None) -> list[Verdict]:
+    """What people said about a step, in words: the decision about it, and the answer."""
+    said = [decided(decision)] if decision is not None else []
+    return [*said, *([Verdict("answered", by_name(answer), time=answer.time)] if answer is not None else [])]

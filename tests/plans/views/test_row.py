@@ -12,7 +12,7 @@ from plansurvive.plans.step_state import Answered
 from plansurvive.plans.text.lengths import seconds
 from plansurvive.plans.views.models import BriefStep, DecisionView, ResultView, TaskView
 from plansurvive.plans.views.models.live import live_of
-from plansurvive.plans.views.steps.row import answered, decided, live_row, row, shortened
+from plansurvive.plans.views.steps.row import decided, live_row, row, shortened, verdicts
 from tests.plans.building import NOW
 
 
@@ -81,8 +81,8 @@ def test_who_decided_is_said_alike_of_a_decision_and_of_its_view() -> None:
     assert made.text == f"by ann (web), {NOW:%Y-%m-%d %H:%M:%S} UTC, {how}: ok"
     late = decided(Decision(approved=False, time=NOW, source="timeout"))
     assert (late.verb, late.by) == ("denied", "by its time limit")
-    assert answered(Answered(by="ann", time=NOW)).text == f"by ann, {NOW:%Y-%m-%d %H:%M:%S} UTC"
-    assert answered(Answered(time=NOW, source="timeout")).by == "by its time limit"
+    assert verdicts(None, Answered(by="ann", time=NOW))[0].text == f"by ann, {NOW:%Y-%m-%d %H:%M:%S} UTC"
+    assert verdicts(None, Answered(time=NOW, source="timeout"))[0].by == "by its time limit"
 
 
 def test_a_value_is_shortened_with_its_whole_length_said() -> None:
