@@ -308,7 +308,7 @@ class WorkerFeatures:
     composers: Mapping[str, Composer] = field(default_factory=dict)
     """Who composes requests to the LLM that have a part of theirs instead of messages, by feature."""
     specs: Sequence[Callable[[ToolSpec], ToolSpec]] = ()
-    """What they say of a tool; the same in `plan tools`."""
+    """What they say of a tool, when the worker starts and again for each plan; the same in `plan tools`."""
     rules: Sequence[Rules] = ()
     """Their pure sides, as a workflow has them; for what decides in its place."""
 

@@ -95,7 +95,7 @@ class PlanChecker:
             trouble = _moved(request, directories[""])
         return Facts(
             problems=bounded(wrong + trouble),
-            tools=dict(tools),
+            tools={name: self.features.described(spec) for name, spec in tools.items()},  # as it is at this moment
             all_tools=request.all_tools,
             workspace=workspace,
             directories=directories,

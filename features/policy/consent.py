@@ -72,12 +72,20 @@ class OfRule:
             said += f" ({self.term.count}, and {more} more as it is not proven who started or edited it)"
         said += f"; {', '.join(self.term.override[:10])} may override it" if self.term.override else ""
         if self.term.by and len(self.left) < self.missing:
-            way = "start or edit it with a key of your own (`plan keys person NAME`), or name more people in the policy"
-            return f"{said}; {len(self.left)} of those who may are left, which is too few: {way}"
+            return f"{said}; {len(self.left)} of those who may are left, which is too few: {self._way_out}"
         if self.missing == len(self.left) <= MOST_NAMED:
             return f"{said}; {' and '.join(filter(None, (', '.join(self.left[:-1]), self.left[-1])))} must approve"
         among = ", ".join(self.left[:MOST_NAMED]) or "the people of the policy"
         return f"{said}; {self.missing} more of {among} must approve"
+
+    @property
+    def _way_out(self) -> str:
+        """What to do about too few people who may approve."""
+        where = "the policy" if self.term.rule else "`approval.by` of the plan"
+        way = f"name more people in {where}"
+        if self.needed > self.term.count and self.needed - self.term.count >= self.missing - len(self.left):
+            return f"start or edit it with a key of your own (`plan keys person NAME`), or {way}"
+        return way if self.term.count <= len(self.term.by) else f"{way}, or write a lower `count`"
 
 
 @dataclass(frozen=True)

@@ -16,6 +16,7 @@ from temporalio.exceptions import ApplicationError
 from plansurvive.activities.feature import Attempt, InWorker, Layer, Waits
 from plansurvive.activities.llm.model import LanguageModel
 from plansurvive.activities.tools.tool import Tool, ToolContext
+from plansurvive.features.policy.check import too_few
 from plansurvive.features.policy.current import Current
 from plansurvive.features.policy.judging import Asker, Judged
 from plansurvive.features.policy.llm_judge import LONGEST, LlmJudge
@@ -25,7 +26,7 @@ from plansurvive.features.policy.resolving import Shape, real_path
 from plansurvive.features.policy.rule import MOST_REMEMBERED
 from plansurvive.features.policy.ruling import ASKS, Rulings
 from plansurvive.plans.activity_io import JUDGE_CALL, Call, CallToJudge, CheckRequest, Return
-from plansurvive.plans.model import ToolSpec
+from plansurvive.plans.model import Plan, Problem, ToolSpec
 from plansurvive.plans.model.parts import Part
 from plansurvive.runtime.settings import Settings
 from plansurvive.runtime.value_store import StoredText
@@ -139,6 +140,11 @@ class Worker(InWorker):
     def activities(self) -> Sequence[Callable[..., object]]:
         """`judge_call`."""
         return [StepJudge(self._rulings()).judge_call]
+
+    def problems(self, plan: Plan, workspace: str) -> Sequence[Problem]:  # noqa: ARG002
+        """The steps that more people must approve than this worker's policy has for them."""
+        policy, _ = self._current.now()
+        return list(too_few(plan, policy.written)) if policy else ()
 
     def _rulings(self) -> Rulings:
         """What says what the policy says: one for the worker, whose judge asks within the layers of other features."""

@@ -12,16 +12,16 @@ from plansurvive.plans.model import ApprovalRule, Plan, Problem, Step, ToolSpec
 CODE = "BAD_APPROVAL"
 
 
-def named_in(plan: Plan) -> dict[str, tuple[str, ...]]:
-    """By step that says who must approve it, the names; under "" those of the plan's defaults."""
-    found = {step.id: tuple(rule.by) for step, rule in _saying(plan)}
+def rules_in(plan: Plan) -> dict[str, ApprovalRule]:
+    """By the path of each step that says who must approve it, what it says; under "" what the plan's defaults do."""
+    found = {path: rule for path, _, rule in _saying(plan)}
     default = plan.defaults.approval
-    return found | ({"": tuple(default.by)} if default is not None and default.names_people else {})
+    return found | ({"": default} if default is not None and default.names_people else {})
 
 
 def problems(plan: Plan, tools: Mapping[str, ToolSpec], *, knows_people: bool) -> Iterator[Problem]:
     """Why its workers cannot have certain people approve a step. `knows_people`: their policy has keys of people."""
-    if not knows_people and (named := list(named_in(plan))):
+    if not knows_people and (named := list(rules_in(plan))):
         text = "the worker's policy.toml has no keys of people or pages, so it cannot tell who approves; add one there"
         field = "approval" if named[0] else "defaults.approval"
         yield Problem(
@@ -33,16 +33,16 @@ def problems(plan: Plan, tools: Mapping[str, ToolSpec], *, knows_people: bool) -
         return
     found = {each.step_id for each in without_calls(plan)}
     yield from without_calls(plan)
-    for step, _ in _saying(plan):
+    for path, step, _ in _saying(plan):
         spec = tools.get(step.tool)
-        if step.id not in found and spec is not None and not spec.judged:
+        if path not in found and spec is not None and not spec.judged:
             text = f"a step of {step.tool} does not ask certain people yet; say it on a step of another tool"
-            yield Problem(code=CODE, step_id=step.id, field="approval", message=text)
+            yield Problem(code=CODE, step_id=path, field="approval", message=text)
 
 
 def without_calls(plan: Plan) -> Iterator[Problem]:
     """Steps that say who must approve them and never ask certain people, whatever worker and policy there are."""
-    for step, _ in _saying(plan):
+    for path, step, _ in _saying(plan):
         if not step.tool:
             text = "it makes no call itself; say who must approve on the steps inside it"
         elif step.tool in NO_CALLS:
@@ -56,10 +56,10 @@ def without_calls(plan: Plan) -> Iterator[Problem]:
             )
         else:
             continue
-        yield Problem(code=CODE, step_id=step.id, field="approval", message=text)
+        yield Problem(code=CODE, step_id=path, field="approval", message=text)
 
 
-def _saying(plan: Plan) -> Iterator[tuple[Step, ApprovalRule]]:
-    for _, step in walk(plan):
+def _saying(plan: Plan) -> Iterator[tuple[str, Step, ApprovalRule]]:
+    for path, step in walk(plan):
         if step.approval is not None and step.approval.names_people:
-            yield step, step.approval
+            yield path, step, step.approval

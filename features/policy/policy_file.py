@@ -345,6 +345,9 @@ def _doubts(written: Written, now: datetime) -> Iterator[tuple[tuple[str | int, 
         conditions = (rule.command, rule.args, rule.host, rule.plan, rule.starter, rule.origin)
         if rule.decide == "allow" and rule.tool == ("*",) and not any(conditions):
             yield ("rule", index), "it allows every call; name a tool, or delete what it would let through"
+        if rule.by is None and rule.count > max(len(written.people), 1):
+            number = len(written.people)
+            yield ("rule", index, "count"), f"[people] has {number}, too few to approve: name more, or ask for fewer"
     for index, each in enumerate(written.delegation):
         if each.until.tzinfo is not None and each.until <= now:
             yield ("delegation", index, "until"), "the time is over; the delegation does nothing, remove it"

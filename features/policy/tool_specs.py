@@ -11,11 +11,11 @@ from plansurvive.runtime.settings import Settings
 
 
 def described(settings: Settings) -> Callable[[ToolSpec], ToolSpec]:
-    """Whoever has a policy asks for nothing by default before it has judged the call."""
-    has_one = file_of(settings).exists()
+    """Whoever has a policy asks for nothing by default before it has judged the call; also one that came later."""
+    file = file_of(settings)
 
     def say(spec: ToolSpec) -> ToolSpec:
-        is_judged = has_one and (not spec.durable or spec.name in JUDGED_STEPS)
+        is_judged = (not spec.durable or spec.name in JUDGED_STEPS) and file.exists()
         return spec.model_copy(update={"judged": True}) if is_judged else spec
 
     return say

@@ -132,6 +132,27 @@ def test_each_author_who_is_not_verified_needs_one_more_person() -> None:
     assert "(1, and 3 more as it is not proven who started or edited it)" in few.text
 
 
+@pytest.mark.parametrize(
+    ("term", "starter", "way"),
+    [
+        (
+            Term(rule="", by=["ann"], count=2), [],
+            "name more people in `approval.by` of the plan, or write a lower `count`",
+        ),
+        (Term(rule="r", by=["ann"], count=2), [], "name more people in the policy, or write a lower `count`"),
+        (Term(rule="", by=["ann"], not_author=True), [author("ann")], "name more people in `approval.by` of the plan"),
+        (Term(rule="r", by=["ann"], not_author=True), [author("ann")], "name more people in the policy"),
+        (
+            Term(rule="", by=["ann"], not_author=True), [author("dan", proven=False)],
+            "start or edit it with a key of your own (`plan keys person NAME`), or name more people in"
+            " `approval.by` of the plan",
+        ),
+    ],
+)  # fmt: skip
+def test_of_too_few_people_it_says_what_helps(term: Term, starter: list[Spoken], way: str) -> None:
+    assert standing(terms(term), [], starter, NOW).text.endswith(f"which is too few: {way}")
+
+
 def test_every_rule_that_asks_must_have_enough() -> None:
     rules = terms(Term(rule="one", by=["ann"]), Term(rule="two", by=["bob"]), Term(rule="any"))
     found = standing(rules, [by_key("ann")], [], NOW)

@@ -9,14 +9,18 @@ from typing import Any
 import pytest
 from temporalio.exceptions import ApplicationError
 
+from plansurvive.activities.feature import WorkerFeatures
+from plansurvive.activities.lifecycle.check_plan import PlanChecker
 from plansurvive.features.policy.check import problems as on_this_machine
+from plansurvive.features.policy.check import too_few
 from plansurvive.features.policy.commands import _doubts
 from plansurvive.features.policy.in_views import IN_VIEWS
 from plansurvive.features.policy.model import NO_CALLS, Decided, JudgedCall, Term
 from plansurvive.features.policy.plan_terms import problems
 from plansurvive.features.policy.policy_file import read
 from plansurvive.features.policy.rules import RULES
-from plansurvive.plans.activity_io import Call
+from plansurvive.features.policy.tool_specs import described
+from plansurvive.plans.activity_io import Call, CheckRequest
 from plansurvive.plans.model import Plan, Retry
 from plansurvive.runtime.settings import Settings
 from tests.activities.attempts import Attempts
@@ -64,6 +68,22 @@ def test_it_is_refused_where_nobody_could_tell_who_approves(judged: bool) -> Non
     assert [each.step_id for each in found] == (["b"] if judged else ["b", "a"])
     [only] = problems(plan, tools, knows_people=False)
     assert (only.code, only.step_id, "policy.toml" in only.message) == ("BAD_APPROVAL", "a", True)
+
+
+def test_people_who_are_named_while_the_worker_runs_count_from_the_next_plan(tmp_path: Path) -> None:
+    settings = Settings.read({"HOME": str(tmp_path), "PLANS_STATE_DIR": str(tmp_path)})
+    features = WorkerFeatures(specs=[described(settings)])
+    spec = features.described(SPEC.model_copy(update={"judged": False}))
+    checker = PlanChecker({"t": spec}, str(tmp_path), features=features)
+    plan = Plan.model_validate({"steps": [{"id": "a", "tool": "t", "approval": {"by": "ann"}}]})
+
+    def found() -> list[str | None]:
+        facts = checker.check_plan(CheckRequest(plan=plan))
+        return [each.step_id for each in problems(plan, facts.tools, knows_people=True)]
+
+    assert found() == ["a"]
+    (tmp_path / "policy.toml").write_text(PEOPLE)
+    assert found() == []
 
 
 SAYS = {"by": ["ann"]}
@@ -115,6 +135,49 @@ def test_names_that_the_policy_here_does_not_have_are_a_warning(tmp_path: Path) 
     found = on_this_machine(plan, settings)
     assert [(each.step_id, each.field, each.severity) for each in found] == [("a", "approval.by", "warning")] * 2
     assert ["'eve'" in found[0].message, "'group:x'" in found[1].message] == [True, True]
+
+
+GROUPS = '[people]\nann = {logins = ["a@b.c"]}\nbob = {logins = ["b@b.c"]}\n[groups]\nops = ["bob"]\n'
+
+
+@pytest.mark.parametrize(
+    ("by", "count", "here", "at_worker"),
+    [
+        (["ann", "bob"], 3, True, False),
+        (["ann", "ann"], 2, True, False),
+        (["ann", "bob"], 2, False, False),
+        (["ann", "group:ops"], 3, False, True),
+        (["bob", "group:ops"], 2, False, True),
+        (["ann", "group:ops"], 2, False, False),
+        (["ann", "group:other"], 3, False, False),  # a warning says that there is no such group
+        ([], 3, False, True),
+        ([], 2, False, False),
+    ],
+)
+def test_more_people_than_there_are_is_refused_where_they_are_known(
+    by: list[str], count: int, here: bool, at_worker: bool, tmp_path: Path
+) -> None:
+    inner = {"id": "c", "tool": "t", "approval": {"by": by, "count": count}}
+    of_steps = Plan.model_validate({"steps": [{"id": "b", "steps": [inner]}]})
+    of_all = Plan.model_validate({"steps": [{"id": "c", "tool": "t"}], "defaults": {"approval": inner["approval"]}})
+    settings = Settings.read({"HOME": str(tmp_path), "PLANS_STATE_DIR": str(tmp_path)})
+    policy = read(GROUPS, datetime.now(UTC)).policy
+    assert policy is not None
+    for plan, place in ((of_steps, ("b.c", "approval.count")), (of_all, (None, "defaults.approval.count"))):
+        mine = [each for each in on_this_machine(plan, settings) if each.severity == "error"]
+        theirs = list(too_few(plan, policy.written))
+        assert [(each.step_id, each.field) for each in mine] == [place] * here
+        assert [(each.step_id, each.field) for each in theirs] == [place] * at_worker
+        assert all("write a lower `count`" in each.message for each in [*mine, *theirs])
+
+
+def test_a_rule_of_the_policy_that_wants_more_people_than_it_has_is_a_warning() -> None:
+    def warned(count: int) -> list[str]:
+        rule = f'[[rule]]\nname = "r"\ndecide = "ask"\ncount = {count}\n'
+        return [str(each) for each in read(rule + GROUPS, datetime.now(UTC)).warnings]
+
+    assert warned(2) == []
+    assert ["line 4" in warned(3)[0], "[people] has 2" in warned(3)[0]] == [True, True]
 
 
 PEOPLE = """
