@@ -9,6 +9,7 @@
     ├── BadExpression         a JMESPath expression that does not parse or apply
     ├── IllegalMove           an invalid status transition
     ├── ToolError             a tool failed; says whether a retry may help
+    │   ├── AddressRefused    a host that no call may connect to; activities/network/address_policy.py
     │   ├── LlmError          an LLM request that failed; activities/llm/errors.py
     │   ├── GitFailed         a command of git that failed; features/worktrees/git.py
     │   └── Conflict          work that cannot be merged as it is, with a question; features/worktrees/conflicts.py
@@ -110,9 +111,16 @@ class Unanswered(PlanError):
 
 
 class BadReference(PlanError):
-    """A reference to a missing value, or to one that does not fit its place."""
+    """A reference to a missing value, or to one that does not fit its place.
+
+    `after`: what stands before it, where that is why its value cannot be inserted.
+    """
 
     code = "BAD_REFERENCE"
+
+    def __init__(self, message: str, code: str | None = None, after: str = "") -> None:
+        super().__init__(message, code)
+        self.after = after
 
 
 class BadExpression(PlanError):

@@ -46,19 +46,19 @@ class LanguageModel:
         """The API key and the values of features, to be redacted."""
         return Secrets([self.api_key], self.masked)
 
-    def check(self) -> None:
-        """Raise LlmError LLM_NO_KEY, LLM_MODEL or LLM_REQUEST if the settings cannot work."""
+    def check(self, where: str = " on the worker") -> None:
+        """Raise LlmError LLM_NO_KEY, LLM_MODEL or LLM_REQUEST if the settings, of what runs `where`, cannot work."""
         problem = endpoint_problem(self.base_url)
         if problem:
             raise LlmError("LLM_REQUEST", f"OPENAI_BASE_URL cannot be used: {problem}")
         if self.api_key is None and not is_loopback(self.base_url):
             raise LlmError(
                 "LLM_NO_KEY",
-                f"no key for {origin_of(self.base_url)}: set OPENAI_API_KEY on the worker, or OPENAI_BASE_URL to an"
+                f"no key for {origin_of(self.base_url)}: set OPENAI_API_KEY{where}, or OPENAI_BASE_URL to an"
                 " endpoint on this machine, which needs none",
             )
         if not self.model:
-            raise LlmError("LLM_MODEL", "no model is set; set PLANS_MODEL on the worker")
+            raise LlmError("LLM_MODEL", f"no model is set; set PLANS_MODEL{where}")
 
     async def ask(self, request: LlmRequest, messages: Sequence[ChatMessage]) -> LlmAnswer:
         """The answer to `messages`. Raises LlmError, with secrets redacted from all its texts."""

@@ -49,6 +49,14 @@ class Endpoint:
     addresses: tuple[Address, ...] = ()
 
 
+class AddressRefused(ToolError):
+    """None of the addresses of a host may be connected to; `why` says of each what it is."""
+
+    def __init__(self, host: str, port: int, why: str) -> None:
+        super().__init__("ADDRESS_REFUSED", f"{host}:{port} cannot be reached by http_request: {why}")
+        self.why = why
+
+
 @dataclass(frozen=True)
 class AddressPolicy:
     """What one worker's http_request may connect to."""
@@ -74,7 +82,7 @@ class AddressPolicy:
         usable = [str(address) for address, reason in reasons.items() if not reason]
         if not usable:
             why = "; ".join(f"{address} is {reason}" for address, reason in list(reasons.items())[:5])
-            raise ToolError("ADDRESS_REFUSED", f"{host}:{port} cannot be reached by http_request: {why}")
+            raise AddressRefused(host, port, why)
         return usable
 
     def _refusal(self, host: str, port: int, address: Address, own: Sequence[Endpoint]) -> str:

@@ -9,7 +9,6 @@ from typing import Annotated
 
 import typer
 
-from plansurvive.activities.llm.errors import LlmError
 from plansurvive.activities.llm.model import LanguageModel
 from plansurvive.apps.evaluation.asking import Spending
 from plansurvive.apps.evaluation.playing import Asking
@@ -134,10 +133,7 @@ def _asking(settings: Settings, model: str | None, words: PromptSet) -> Asking:
     llm = LanguageModel(
         settings.openai_base_url, settings.openai_api_key, model or settings.model, settings.llm_timeout
     )
-    try:
-        llm.check()
-    except LlmError as error:
-        raise PlanError(error.message.replace(" on the worker", ""), error.code) from error
+    llm.check(where="")
     return Asking(llm, words, settings.context_tokens, settings.inline_bytes)
 
 

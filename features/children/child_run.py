@@ -47,7 +47,7 @@ def child_run(parent: Run, step: Step, data: Any, inputs: Mapping[str, Any], nam
     plan = read_plan(data)
     if isinstance(plan, list):
         raise InvalidPlan(plan)
-    wrong = errors(input_values(plan, inputs)[1])
+    wrong = errors(input_values(plan, inputs, in_file=True)[1])
     if wrong:
         raise InvalidPlan(wrong)
     plan = plan.model_copy(update={"id": name, "task_id": None, "queue": plan.queue or parent.queue_of(step)})

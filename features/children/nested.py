@@ -56,12 +56,11 @@ def input_problems(step: Step, plan: Plan) -> Iterator[Problem]:
     unknown = {name for name, value in given.items() if find(value)}
     if isinstance(inputs, str):
         return
-    for problem in input_values(plan, given)[1]:
+    for problem in input_values(plan, given, in_file=True)[1]:
         name = (problem.field or "").removeprefix("inputs.")
         if problem.code == "BAD_INPUT" and name in unknown:
             continue
-        message = problem.message.split("; give it with")[0]
-        yield Problem(code=problem.code, step_id=step.id, field=f"args.inputs.{name}"[:MAX_FIELD], message=message)
+        yield problem.model_copy(update={"step_id": step.id, "field": f"args.inputs.{name}"[:MAX_FIELD]})
 
 
 def nested(step_id: str, where: str, found: list[Problem]) -> Iterator[Problem]:

@@ -19,9 +19,8 @@ from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from plansurvive.activities.network.address_policy import AddressPolicy
+from plansurvive.activities.network.address_policy import AddressPolicy, AddressRefused
 from plansurvive.activities.network.pinned_connections import NEXT_ADDRESS, resolve
-from plansurvive.plans.errors import ToolError
 from plansurvive.plans.model.receivers import receives
 
 PORT = 3128
@@ -123,8 +122,8 @@ class Proxy:
             found = await resolve(host.strip("[]"), int(port))
             chosen = await asyncio.to_thread(self.addresses.choose, host.strip("[]"), int(port), found)
             inner_reader, inner_writer = await _reached(chosen, int(port))
-        except ToolError as error:
-            return await self._refuse(writer, f"{host}:{port}", error.message.partition(": ")[2])
+        except AddressRefused as error:
+            return await self._refuse(writer, f"{host}:{port}", error.why)
         except (OSError, UnicodeError, TimeoutError) as error:
             return await _say(writer, "502 Bad Gateway", f"{host}:{port} cannot be reached: {error}")
         try:

@@ -37,7 +37,6 @@ MAX_ARGS_BYTES = 64 * 1024
 MAX_FOUND = 2_000
 """Maximum number of problems of a plan's form, or of its steps, that are shown: people read no more, and making them
 takes time."""
-_MEANS = re.compile(r"; did you mean [`'](\w+)")
 _FENCE = re.compile(r"\s*```[a-zA-Z]*\n(.*)\n```\s*", re.DOTALL)
 
 
@@ -128,23 +127,17 @@ def read_plan(data: Any) -> Plan | list[Problem]:
 def _problems(data: Any, error: ValidationError) -> list[Problem]:
     hints, details = Hints(), error.errors(include_url=False)
     details = [each for each in details if each["loc"][-2:] != ("tolerate", "constrained-str")]  # said of the number
-    found = _once([(detail, _problem(data, detail, hints)) for detail in details[:MAX_FOUND]])
+    found = _once([(detail, *_problem(data, detail, hints)) for detail in details[:MAX_FOUND]])
     if len(details) > MAX_FOUND:
         text = f"{len(details) - MAX_FOUND} more problems are not shown; fix these first"
         found.append(Problem(code="MORE_PROBLEMS", message=text))
     return found
 
 
-def _once(found: list[tuple[ErrorDetails, Problem]]) -> list[Problem]:
+def _once(found: list[tuple[ErrorDetails, Problem, str]]) -> list[Problem]:
     """The problems, without those of fields that are missing where another problem says that its field means them."""
-    meant = {
-        (detail["loc"][:-1], each[1])
-        for detail, problem in found
-        if detail["type"] == "extra_forbidden" and (each := _MEANS.search(problem.message))
-    }
-    missing = (({(detail["loc"][:-1], str(detail["loc"][-1]))} if detail["type"] == "missing" else set())
-               for detail, _ in found)  # fmt: skip
-    return [problem for (_, problem), place in zip(found, missing, strict=True) if not place & meant]
+    meant = {(*detail["loc"][:-1], field) for detail, _, field in found if field}
+    return [problem for detail, problem, _ in found if detail["type"] != "missing" or detail["loc"] not in meant]
 
 
 def sound_part(data: Any) -> Plan | None:
@@ -256,7 +249,8 @@ _MODELS: dict[str, type[BaseModel]] = {"": Plan} | {
 """By the name of its field, each model in a plan file."""
 
 
-def _problem(data: Any, detail: ErrorDetails, hints: Hints) -> Problem:
+def _problem(data: Any, detail: ErrorDetails, hints: Hints) -> tuple[Problem, str]:
+    """A problem, and the field that is meant by one that there is not."""
     is_new = detail["type"] in ("missing", "extra_forbidden")
     step_id, location = step_and_field(data, real_part(data, detail["loc"], is_new))
     if detail["type"] == NO_TOOL:
@@ -265,7 +259,9 @@ def _problem(data: Any, detail: ErrorDetails, hints: Hints) -> Problem:
         location = ["step"]
     field = ".".join(map(str, location))[:MAX_FIELD] or None
     code = _code(location, detail) if location else "PLAN_SCHEMA"
-    return Problem(code=code, step_id=step_id, field=field, message=_sentence(detail, step_id is not None, hints))
+    is_unknown = detail["type"] == "extra_forbidden"
+    message, meant = _unknown_field(detail, step_id is not None, hints) if is_unknown else (_sentence(detail), "")
+    return Problem(code=code, step_id=step_id, field=field, message=message), meant
 
 
 def _code(location: list[str | int], detail: ErrorDetails) -> str:
@@ -277,14 +273,12 @@ def _code(location: list[str | int], detail: ErrorDetails) -> str:
     return "UNKNOWN_TOOL" if field == "tool" and detail["type"] not in (NO_TOOL, "extra_forbidden") else "PLAN_SCHEMA"
 
 
-def _sentence(detail: ErrorDetails, in_step: bool, hints: Hints) -> str:
+def _sentence(detail: ErrorDetails) -> str:
     kind, name = detail["type"], str(detail["loc"][-1]) if detail["loc"] else ""
     if kind == "missing":
         return f"'{name}' is missing; add it"
     if kind == NO_TOOL:
         return detail["msg"]
-    if kind == "extra_forbidden":
-        return _unknown_field(detail, name, in_step, hints)
     if detail["loc"][-1:] == ("tool",):
         return f"Unknown tool: {shown(detail['input'])}; name a tool, `plan tools` lists them"
     if kind == "string_pattern_mismatch" and detail["loc"][-2:-1] in (("dependsOn",), ("depends_on",)):
@@ -351,10 +345,24 @@ _SHAPES = {
 """By field that is an object or a list, how it may look."""
 
 
-def _unknown_field(detail: ErrorDetails, name: str, in_step: bool, hints: Hints) -> str:
+def _unknown_field(detail: ErrorDetails, in_step: bool, hints: Hints) -> tuple[str, str]:
+    """What is said of a field that there is not, and the one that is meant, if it is known."""
+    name = str(detail["loc"][-1])
     parents = [part for part in detail["loc"][:-1] if isinstance(part, str) and part in _MODELS]
     model = _MODELS[parents[-1] if parents else ("steps" if in_step else "")]
     known = [field.alias or key for key, field in model.model_fields.items()]
+    if text := _explained(name, detail, model, known, parents):
+        return text, ""
+    near = named_elsewhere(name, known) or hints.near(name, known)
+    lacking = [info.alias or key for key, info in model.model_fields.items() if info.is_required()]
+    if len(lacking) == 1 and detail["input"] is None and not near:  # `{ann}` of YAML, for `{to: ann}`
+        return f"there is no field '{name}'; did you mean `{lacking[0]}: {name}`?", lacking[0]
+    hint = f"did you mean '{near}'?" if near else f"known: {', '.join(known)}"
+    return f"there is no field '{name}'; {hint}", near
+
+
+def _explained(name: str, detail: ErrorDetails, model: type[BaseModel], known: list[str], parents: list[str]) -> str:
+    """What to do about a field that there is not, where that is more than another name."""
     if name in ("status", "result"):
         return f"'{name}' is set by the run, not by the plan; remove it"
     if model is Plan and name in _OF_STEPS:
@@ -373,8 +381,4 @@ def _unknown_field(detail: ErrorDetails, name: str, in_step: bool, hints: Hints)
         return f"there is no field '{name}'; a step is an object with an id: `- id: {name}`, with its fields below"
     if parents[-1:] == ["inputs"] and name in ("required", "optional"):
         return f"there is no field '{name}'; an input with a `default` may be left out, and one without must be given"
-    near = named_elsewhere(name, known) or hints.near(name, known)
-    lacking = [info.alias or key for key, info in model.model_fields.items() if info.is_required()]
-    if len(lacking) == 1 and detail["input"] is None and not near:  # `{ann}` of YAML, for `{to: ann}`
-        return f"there is no field '{name}'; did you mean `{lacking[0]}: {name}`?"
-    return f"there is no field '{name}'; " + (f"did you mean '{near}'?" if near else f"known: {', '.join(known)}")
+    return ""

@@ -36,9 +36,9 @@ class CallOf(NamedTuple):
     start: str = ""
     """What comes before its fields: `undo.`, or nothing."""
 
-    def problem(self, code: str, field: str, message: str) -> Problem:
+    def problem(self, code: str, field: str, message: str, name: str = "") -> Problem:
         """A problem of the call."""
-        return Problem(code=code, step_id=self.path, field=f"{self.start}{field}", message=message)
+        return Problem(code=code, step_id=self.path, field=f"{self.start}{field}", message=message, name=name)
 
 
 class Body(NamedTuple):

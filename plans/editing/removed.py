@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 
 from plansurvive.plans.editing.edits import Edit, RemoveStep
 from plansurvive.plans.model import Problem
-
-_FIRST_NAME = re.compile(r"Unknown dependency: (?P<id>[\w-]+)|'(?:\$|\{\{\s*)?(?P<root>[\w-]+)")
-"""How the sentence of a problem begins that is about a name without a meaning."""
-_CODES = frozenset(("BAD_REFERENCE", "UNKNOWN_DEPENDENCY"))
 
 
 def as_removed(found: Iterable[Problem], edits: Iterable[Edit]) -> list[Problem]:
@@ -20,8 +15,7 @@ def as_removed(found: Iterable[Problem], edits: Iterable[Edit]) -> list[Problem]
 
 
 def _of(problem: Problem, removed: dict[str, str]) -> Problem:
-    first = _FIRST_NAME.match(problem.message) if problem.code in _CODES else None
-    name = removed.get(first["id"] or first["root"]) if first is not None else None
+    name = removed.get(problem.name)
     if name is None:
         return problem
     user = f"step '{problem.step_id}'" if problem.step_id else f"`{problem.field}` of the plan"

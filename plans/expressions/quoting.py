@@ -202,6 +202,9 @@ def _shell_text(value: str, context: str) -> str:
     return "'" + value.replace("'", "'\\''") + "'"  # always quoted: a bare `if`, `a=b` or `~x` has a meaning
 
 
+DOLLAR = "a dollar sign"
+
+
 class _ShellScan:
     """Tracks quoting in a POSIX shell command, just enough to know the context of each insertion."""
 
@@ -215,11 +218,12 @@ class _ShellScan:
 
     def context(self) -> str:
         """`plain`, `single` or `double`. Raises BadReference where the context is ambiguous."""
-        refused = self._refused or ("a backslash" if self._skip else "a dollar sign" if self._dollar else "")
+        refused = self._refused or ("a backslash" if self._skip else DOLLAR if self._dollar else "")
         if refused:
             raise BadReference(
                 f"a value cannot safely be inserted after {refused} in a command;"
-                " write it to a file in an earlier step, or pass it in `env`"
+                " write it to a file in an earlier step, or pass it in `env`",
+                after=refused,
             )
         return self._stack[-1]
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime
 from enum import Flag, auto
+from operator import attrgetter
 from typing import Annotated, Literal
 
 from pydantic import BaseModel, Field, StringConstraints
@@ -160,6 +161,9 @@ def plan_aliases(chosen: OfPlan) -> tuple[str, ...]:
     return tuple(Plan.model_fields[name].alias or name for name in plan_names(chosen))
 
 
+_kept = attrgetter("code", "message", "step_id", "field", "severity")
+
+
 class Problem(Value):
     """One problem of a plan: what, where, how to fix it. A plan with warnings only may run."""
 
@@ -168,6 +172,13 @@ class Problem(Value):
     step_id: str | None = Field(default=None, description="The step it concerns; none: the plan.")
     field: str | None = Field(default=None, description="The field, such as `args.path` or `dependsOn`.")
     severity: Literal["error", "warning"] = "error"
+    name: str = Field(default="", exclude=True, repr=False, description="The name that means nothing there.")
+
+    def __eq__(self, other: object) -> bool:
+        """Whether all is the same that is kept: `name` is for who has just found the problem."""
+        return isinstance(other, Problem) and _kept(self) == _kept(other)
+
+    __hash__ = None  # type: ignore[assignment]
 
     @property
     def text(self) -> str:

@@ -15,6 +15,7 @@ from plansurvive.plans.definition.scopes import VALUE, CallOf
 from plansurvive.plans.errors import BadExpression, BadReference
 from plansurvive.plans.expressions.conditions import compiled
 from plansurvive.plans.expressions.python_code import syntax_error
+from plansurvive.plans.expressions.quoting import DOLLAR
 from plansurvive.plans.expressions.references import INPUTS, Reference, check_code, in_text, is_literal, sample, strings
 from plansurvive.plans.model import Problem, ToolSpec
 from plansurvive.plans.model.opaque import scanned
@@ -103,7 +104,7 @@ def _reference_problems(
 ) -> Iterator[Problem]:  # fmt: skip
     text = _reference(reference, call, scope, inputs, hints, language)
     if text:
-        yield call.problem("BAD_REFERENCE", field, text)
+        yield call.problem("BAD_REFERENCE", field, text, reference.root)
     elif reference.path:
         try:
             compiled(reference.path)
@@ -168,7 +169,7 @@ def _code(call: CallOf, spec: ToolSpec, known: Container[str]) -> Iterator[Probl
         try:
             check_code(code, language)
         except BadReference as error:
-            has_dollar = _DOLLAR.search(str(code)) and (language == "python" or "a dollar sign" in error.message)
+            has_dollar = _DOLLAR.search(str(code)) and (language == "python" or error.after == DOLLAR)
             yield call.problem("BAD_REFERENCE", field, _IN_CODE if has_dollar else error.message)
             continue
         if not isinstance(code, str):

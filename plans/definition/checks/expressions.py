@@ -32,7 +32,7 @@ def expression_problems(
             for root in roots_of(expression):
                 if text := _of_no_step(root, expression) or _unknown(root, step, scope, variables, hints):
                     code, text = word.misplaced if (word := language.word(root)) else ("BAD_REFERENCE", text)
-                    yield Problem(code=code, step_id=path, field=field, message=text)
+                    yield Problem(code=code, step_id=path, field=field, message=text, name=root)
     if step.for_each is not None and isinstance(step.for_each.items, list):
         given = CallOf(path, step.id, "", {"items": step.for_each.items}, frozenset())
         yield from reference_problems(given, scope, inputs, hints, "forEach", language=language)
@@ -66,7 +66,7 @@ def output_problems(plan: Plan, hints: Hints, language: Language) -> Iterator[Pr
                 yield Problem(code=word.misplaced[0], field=field, message=word.misplaced[1])
             else:
                 text = f"'{root}' is neither a step of the plan nor `{INPUTS}`{hints.question(root, known)}"
-                yield Problem(code="BAD_REFERENCE", field=field, message=text)
+                yield Problem(code="BAD_REFERENCE", field=field, message=text, name=root)
 
 
 def _about_steps(step: Step) -> Iterator[tuple[str, str, frozenset[str]]]:
@@ -127,4 +127,4 @@ def _inner(step: Step, field: str, expression: str, path: str, hints: Hints, lan
         else:
             text = f"'{root}' is not a step of this block, whose values the expression is about"
             message = f"{text}{hints.question(root, known)}"
-            yield Problem(code="BAD_REFERENCE", step_id=path, field=field, message=message)
+            yield Problem(code="BAD_REFERENCE", step_id=path, field=field, message=message, name=root)

@@ -62,7 +62,7 @@ def dependency_problems(step: Step, scope: Scope, hints: Hints) -> Iterator[Prob
             yield Problem(code="PLAN_CYCLE", step_id=path, field="dependsOn", message=text)
         elif name not in scope.steps:
             text = f"Unknown dependency: {name}; {_unknown(step, name, scope, hints)}"
-            yield Problem(code="UNKNOWN_DEPENDENCY", step_id=path, field="dependsOn", message=text)
+            yield Problem(code="UNKNOWN_DEPENDENCY", step_id=path, field="dependsOn", message=text, name=name)
 
 
 def _unknown(step: Step, name: str, scope: Scope, hints: Hints) -> str:

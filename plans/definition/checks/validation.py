@@ -269,8 +269,13 @@ def _more(text: str) -> Problem:
     return Problem(code="MORE_PROBLEMS", message=text)
 
 
-def input_values(plan: Plan, given: Mapping[str, Any]) -> tuple[dict[str, Any], list[Problem]]:
-    """The plan's input values with defaults applied, and the problems of the values given."""
+def input_values(
+    plan: Plan, given: Mapping[str, Any], *, in_file: bool = False
+) -> tuple[dict[str, Any], list[Problem]]:
+    """The plan's input values with defaults applied, and the problems of the values given.
+
+    `in_file`: they are written in a plan file, and are no options of a command.
+    """
     values: dict[str, Any] = {}
     hints = Hints()
     found = [
@@ -285,12 +290,12 @@ def input_values(plan: Plan, given: Mapping[str, Any]) -> tuple[dict[str, Any], 
     for name, declared in plan.inputs.items():
         value = given.get(name, declared.default)
         if value is None:
-            how = f"give it with --input {name}={_EXAMPLES[declared.type]}"
-            text = f"the input '{name}'{_about(declared)} is required; {how}"
+            how = "" if in_file else f"; give it with --input {name}={_EXAMPLES[declared.type]}"
+            text = f"the input '{name}'{_about(declared)} is required{how}"
             found.append(Problem(code="MISSING_INPUT", field=f"inputs.{name}", message=text))
         elif name in given and not has_type(value, declared):
             what = f"the input '{name}'{_about(declared)} should be {KINDS[declared.type]}; it is {_short(value)}"
-            text = f"{what}; pass another, such as --input {name}={_EXAMPLES[declared.type]}"
+            text = f"{what}; pass another{'' if in_file else f', such as --input {name}={_EXAMPLES[declared.type]}'}"
             found.append(Problem(code="BAD_INPUT", field=f"inputs.{name}", message=text))
         values[name] = value
     return values, found
