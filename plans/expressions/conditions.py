@@ -7,7 +7,6 @@ cannot stall a workflow task (FAULTS T17).
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any
@@ -18,9 +17,12 @@ from jmespath.functions import Functions
 
 from plansurvive.plans.errors import BadExpression
 from plansurvive.plans.expressions.evaluation import Budget, evaluate
+from plansurvive.plans.expressions.slips import instead
 
 MAX_CHARACTERS = 1_000
 MAX_DEPTH = 64
+_SHOWN = 200
+"""Characters of an expression that a message has."""
 _CHAINS = ("subexpression", "index_expression", "pipe", "projection", "value_projection", "filter_projection")
 """Expressions whose first part alone is evaluated on the value itself."""
 _ALL = f"JMESPath has {', '.join(sorted(Functions.FUNCTION_TABLE))}"
@@ -139,6 +141,12 @@ def _check(parsed: Any) -> None:
         stack.extend((child, depth + 1) for child in node.get("children", []) if isinstance(child, dict))
 
 
+def arguments_of(name: str) -> tuple[int, bool]:
+    """How many values a function takes, and whether it may take more."""
+    signature = Functions.FUNCTION_TABLE[name]["signature"]
+    return len(signature), any(each.get("variadic") for each in signature)
+
+
 def filter_instead(name: str) -> str:
     """What to write instead of a name behind `|` that other languages take for a filter; empty: it is none."""
     if name in Functions.FUNCTION_TABLE:
@@ -146,15 +154,26 @@ def filter_instead(name: str) -> str:
     return f"there is no filter '{name}'; {_INSTEAD[name]}" if name in _INSTEAD else ""
 
 
+def call_of(name: str) -> str:
+    """How a function is called, as an example."""
+    return _CALLED.get(name, "{}(VALUE)").format(name).replace("@", "VALUE")
+
+
 _ENDS = "a step runs once those that it depends on completed; `catch` and `finally` have the steps after a failure"
+_PATTERNS = "JMESPath has no patterns; contains, starts_with and ends_with are functions"
+_THERE = "what is not there is null: write STEP.field != `null`"
 _TEXTS = "JMESPath does not change texts; a step with run_python does"
 _INSTEAD = dict.fromkeys(("success", "failure", "always", "cancelled"), _ENDS) | {
     "range": "write the numbers, as in [`1`, `2`, `3`]", "len": "it is called length", "size": "it is called length",
     "startswith": "it is called starts_with", "endswith": "it is called ends_with", "int": "it is called to_number",
     "str": "it is called to_string", "count": "it is called length", "float": "it is called to_number",
     "tojson": "it is called to_string", "first": "the first item is [0]", "last": "the last item is [-1]",
+    "includes": "it is called contains", "filter": "items are chosen with [?...], as in LIST[?size > `0`]",
+    "empty": "what is empty does not hold: write !STEP.field", "not": "not is written !",
     "default": "what stands in for a missing value is behind ||, as in STEP.name || 'none'",
-} | dict.fromkeys(("upper", "lower", "trim", "strip", "split", "replace", "capitalize"), _TEXTS)  # fmt: skip
+} | dict.fromkeys(("exists", "defined", "isset", "has"), _THERE) | dict.fromkeys(
+    ("match", "matches", "regex", "test"), _PATTERNS
+) | dict.fromkeys(("upper", "lower", "trim", "strip", "split", "replace", "capitalize"), _TEXTS)  # fmt: skip
 """Functions and filters of other languages, and what to write instead."""
 _CALLED = {
     "join": "{}(', ', @)", "map": "{}(&FIELD, @)", "not_null": "{}(@, 'TEXT')", "merge": "{}(@, OTHER)",
@@ -162,22 +181,6 @@ _CALLED = {
     ("sort_by", "min_by", "max_by"), "{}(@, &FIELD)"
 )  # fmt: skip
 """How functions are called that take more than the value."""
-_SLIPS = (
-    (re.compile(r"^\s*-?\d+\s*(\.\.|-|to)\s*-?\d+\s*$"), "a range is written out: [`1`, `2`, `3`]"),
-    (re.compile(r"^\s*\$?\{\{\s*([^{}]+?)\s*\}\}\s*$"), r"an expression has no braces: write \1"),
-    (re.compile(r"^\s*\$(?!\{)([^$]{1,80}?)\s*$"), r"an expression has no dollar sign: write \1"),
-    (re.compile(r"(?<![\w'\"])\$\{?\w"), "an expression has no dollar sign: write STEP.field"),
-    (re.compile(r"\{\{"), "an expression has no braces: write STEP.field"),
-    (
-        re.compile(r"[=<>]\s*-?\d|(?<![\w.`'\"\[:-])-?\d[\d.]*\s*[=<>!]"),
-        "a number is written in backticks, as in a > `0`",
-    ),
-    (re.compile(r"(?<![=!<>])=(?!=)"), "equality is written =="),
-    (re.compile(r"\s(and|or)\s|^not\s|\snot\s"), "and, or, not are written &&, ||, !"),
-    (re.compile(r"[\w\])`]\s*[+/%]\s*[\w\[(@`]"), "JMESPath does not calculate; a step with run_python does"),
-    (re.compile(r"^[^\[{(]*,[^\[{(]*$"), "a list is written in brackets: [a, b]"),
-)
-"""What other languages write, and what to write instead."""
 
 
 def _syntax(error: Exception, expression: str) -> str:
@@ -189,8 +192,9 @@ def _syntax(error: Exception, expression: str) -> str:
         said = f"unexpected {str(error.token_value)!r} at column {error.lex_position + 1}"
     elif isinstance(error, LexerError):
         said = f"unexpected {str(error.lexer_value)!r} at column {error.lexer_position + 1}"
-    meant = next((found.expand(meant) for slip, meant in _SLIPS if (found := slip.search(expression))), "")
-    return f"{meant} ({said})" if meant else said
+    meant = instead(expression)
+    write = f": write {meant.expression[:_SHOWN]}" if meant.expression else ""
+    return f"{meant.said}{write} ({said})" if meant.said else said
 
 
 def _one_line(error: Exception) -> str:

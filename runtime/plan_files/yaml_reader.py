@@ -66,7 +66,9 @@ def parse_yaml(text: str) -> Any:
         ) from error
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
-        raise _unreadable(_in_plain_words(error, text[mark.index : mark.index + 3] if mark else ""), mark) from error
+        before = text[: mark.index].rpartition("\n")[2].rstrip() if mark else ""
+        there = text[mark.index : mark.index + 3] if mark else ""
+        raise _unreadable(_in_plain_words(error, there, before), mark) from error
     except (ValueError, RecursionError) as error:
         if isinstance(error, Unreadable):
             raise
@@ -96,8 +98,15 @@ _PLAIN = (
 """What the parser says, and the same in plain words with what to do."""
 
 
-def _in_plain_words(error: yaml.MarkedYAMLError, there: str) -> str:
-    """What is wrong where the parser stopped, before this text."""
+_ENDED = (
+    "a value that begins with a bracket ends with it; put all of the text in quotes, as in '{{a.b}} and more'",
+    "a text that begins with quotes ends with them; put all of it in the other ones, as in '\"a-b\".c == `0`'",
+)
+"""Of text behind brackets, and behind quotes."""
+
+
+def _in_plain_words(error: yaml.MarkedYAMLError, there: str, before: str = "") -> str:
+    """What is wrong where the parser stopped, before this text, and behind that of its line."""
     character = there[:1]
     if there == "```":
         return "this is Markdown: keep what is between the lines with ```, without these lines"
@@ -106,6 +115,8 @@ def _in_plain_words(error: yaml.MarkedYAMLError, there: str) -> str:
         return _PLAIN[0][1]
     if "cannot start any token" in said and character:
         return f"'{character}' cannot begin a value in YAML; put the text in quotes"
+    if "did not find expected key" in said and before.endswith(("'", '"', "}", "]")):
+        return _ENDED[before[-1] in "'\""]
     return next((plain for parser, plain in _PLAIN if parser in said), said)
 
 
@@ -161,7 +172,9 @@ def _boolean(loader: _Loader, node: yaml.ScalarNode) -> bool:
 
 def _refused(loader: _Loader, node: yaml.Node) -> Any:
     del loader
-    raise _unreadable(f"the tag {node.tag} is not supported in plans; remove it", node.start_mark)
+    raise _unreadable(
+        f"the tag {node.tag} is not supported in plans; remove it, or put the text in quotes", node.start_mark
+    )
 
 
 _TAG = "tag:yaml.org,2002:"

@@ -17,6 +17,7 @@ from plansurvive.plans.expressions.conditions import compiled
 from plansurvive.plans.expressions.python_code import syntax_error
 from plansurvive.plans.expressions.quoting import DOLLAR
 from plansurvive.plans.expressions.references import INPUTS, Reference, check_code, in_text, is_literal, sample, strings
+from plansurvive.plans.expressions.slips import instead
 from plansurvive.plans.model import Problem, ToolSpec
 from plansurvive.plans.model.opaque import scanned
 
@@ -109,7 +110,7 @@ def _reference_problems(
         try:
             compiled(reference.path)
         except BadExpression as error:
-            yield call.problem("BAD_EXPRESSION", field, _amid(reference) or error.message)
+            yield call.problem("BAD_EXPRESSION", field, _amid(reference) or _path(reference) or error.message)
         else:
             yield from paths(reference, f"{call.start}{field}") if paths is not None else ()
 
@@ -124,6 +125,20 @@ def _amid(reference: Reference) -> str:
         f"`$` takes the whole text as a reference, and '{reference.text[1:100]}' is none: inside a text write"
         f" '{instead[:100]}', or $$ at the beginning for a dollar sign"
     )
+
+
+def _path(reference: Reference) -> str:
+    """What to write for a reference whose path does not parse; empty if that is not known."""
+    root, path = "r", reference.path
+    if path.startswith("@"):
+        whole = instead(path.replace("@", root, 1))
+    else:
+        whole = instead(f"{root}{path}" if path.startswith("[") else f"{root}.{path}")
+    if not whole.expression.startswith(root):
+        return ""
+    meant = f"{reference.root}{whole.expression.removeprefix(root)}"
+    written = f"${meant}" if reference.whole else f"{{{{{meant}}}}}"
+    return f"'{reference.text[:80]}': {whole.said}: write {written[:200]}"
 
 
 def _word(reference: Reference, known: _Known, language: Language) -> Word | None:

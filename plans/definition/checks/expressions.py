@@ -17,7 +17,10 @@ from plansurvive.plans.errors import BadExpression
 from plansurvive.plans.expressions.conditions import compiled, roots_of
 from plansurvive.plans.expressions.items import list_expression
 from plansurvive.plans.expressions.references import INPUTS
+from plansurvive.plans.expressions.slips import in_yaml, instead
 from plansurvive.plans.model import Plan, Problem, Step
+
+_LITERALS = {"true": "true", "false": "false", "null": "null", "none": "null"}
 
 
 def expression_problems(
@@ -46,7 +49,8 @@ def unreadable(step: Step, before: str = "") -> Iterator[Problem]:
         try:
             compiled(expression)
         except BadExpression as error:
-            yield Problem(code="BAD_EXPRESSION", step_id=f"{before}{step.id}", field=field, message=error.message)
+            text = f"{error.message}{_quotes(expression)}"
+            yield Problem(code="BAD_EXPRESSION", step_id=f"{before}{step.id}", field=field, message=text)
 
 
 def output_problems(plan: Plan, hints: Hints, language: Language) -> Iterator[Problem]:
@@ -57,7 +61,8 @@ def output_problems(plan: Plan, hints: Hints, language: Language) -> Iterator[Pr
         try:
             roots = roots_of(expression)
         except BadExpression as error:
-            yield Problem(code="BAD_EXPRESSION", field=field, message=error.message)
+            text = f"{error.message}{_quotes(expression)}"
+            yield Problem(code="BAD_EXPRESSION", field=field, message=text)
             continue
         for root in roots:
             if root in known or root == INPUTS:
@@ -67,6 +72,12 @@ def output_problems(plan: Plan, hints: Hints, language: Language) -> Iterator[Pr
             else:
                 text = f"'{root}' is neither a step of the plan nor `{INPUTS}`{hints.question(root, known)}"
                 yield Problem(code="BAD_REFERENCE", field=field, message=text, name=root)
+
+
+def _quotes(expression: str) -> str:
+    """How what was probably meant stands in YAML, if not as it is."""
+    written = in_yaml(meant) if (meant := instead(expression).expression) else ""
+    return f"; in YAML all of it in quotes: {written[:200]}" if written else ""
 
 
 def _about_steps(step: Step) -> Iterator[tuple[str, str, frozenset[str]]]:
@@ -106,8 +117,8 @@ def _unknown(root: str, step: Step, scope: Scope, variables: Collection[str], hi
     meaning = scope.meaning(root, step.id)
     if meaning in (Meaning.STEP, Meaning.VARIABLE):
         return ""
-    if root in ("true", "false", "null"):
-        return f"'{root}' names a step here; write `{root}` in backticks"
+    if root.lower() in _LITERALS:
+        return f"'{root}' names a step here; write `{_LITERALS[root.lower()]}` in backticks"
     undone = scope.undone()
     if meaning is Meaning.ITSELF and root == undone != step.id:
         return f"in its own `undo`, the value of '{root}' is called `{VALUE}`; write {VALUE}.FIELD"

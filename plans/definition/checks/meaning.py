@@ -25,8 +25,9 @@ from plansurvive.plans.model import Plan, Problem, Step
 
 FAILS = "BAD_REFERENCE"
 _COMPARED = frozenset(("eq", "ne", "lt", "lte", "gt", "gte"))
-_WORDS = frozenset(("true", "false", "null"))
-_SUSPECT = re.compile(r"[=<>]\s*(?:\"|true|false|null)")
+_WORDS = {"true": "true", "false": "false", "null": "null", "none": "null"}
+_IN_BRACKETS = re.compile(r"\[(['\"])([^'\"\\]{1,100})\1\]")
+_SUSPECT = re.compile(r"[=<>]\s*(?:\"|true|false|null|none)", re.IGNORECASE)
 
 
 class MeaningCheck:
@@ -39,7 +40,14 @@ class MeaningCheck:
         """A reference whose path leads nowhere. Of one that fails for certain, a warning FAILS: see `certain`."""
         in_undo = field.startswith("undo.") and reference.root == VALUE
         known = self._values.of_round(step) if in_undo else self._values.of_name(reference.root, scope, step)
-        if known is not None and (text := field_of_list(reference, known)):
+        if (quoted := _IN_BRACKETS.match(reference.path)) is not None:
+            meant = f"{reference.root}{_behind_point(quoted[2])}{reference.path[quoted.end() :]}"
+            write = f"${meant}" if reference.whole else f"{{{{{meant}}}}}"
+            text = (
+                f"'{reference.text}' is a list of what the brackets hold; a field stands behind a point: write {write}"
+            )
+            yield Problem(code="ALWAYS_NULL", step_id=path, field=field, message=text, severity="warning")
+        elif known is not None and (text := field_of_list(reference, known)):
             yield Problem(code=FAILS, step_id=path, field=field, message=text, severity="warning")
         elif known is not None:
             what, inputs = f"'{reference.text}'", reference.root == INPUTS
@@ -113,10 +121,16 @@ class MeaningCheck:
 
 def _problem(mistake: Mistake, path: str, field: str, what: str, doubtful: bool) -> Problem:
     text = f"{what}: {mistake.text}"
+    if mistake.fails:
+        return Problem(code=FAILS, step_id=path, field=field, message=text, severity="warning")
     if mistake.is_closed and not doubtful:
         return Problem(code=FAILS, step_id=path, field=field, message=text)
     code = "NEVER_TRUE" if "never true" in text or "always true" in text else "ALWAYS_NULL"
     return Problem(code=code, step_id=path, field=field, message=text, severity="warning")
+
+
+def _behind_point(name: str) -> str:
+    return f".{name}" if re.fullmatch(r"[A-Za-z_]\w*", name) else f'."{name}"'
 
 
 def _unquoted(expression: str) -> Iterator[str]:
@@ -133,5 +147,5 @@ def _unquoted(expression: str) -> Iterator[str]:
         word = str(token["value"])
         if token["type"] == "quoted_identifier":
             yield f"\"{word[:80]}\" in double quotes is the name of a field; write '{word[:80]}' for the text"
-        elif token["type"] == "unquoted_identifier" and word in _WORDS:
-            yield f"{word} is the name of a field here; write `{word}` in backticks"
+        elif token["type"] == "unquoted_identifier" and word.lower() in _WORDS:
+            yield f"{word} is the name of a field here; write `{_WORDS[word.lower()]}` in backticks"

@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
-from plansurvive.plans.expressions.conditions import filter_instead
+from plansurvive.plans.expressions.conditions import arguments_of, call_of, filter_instead
 
 Schema = Mapping[str, Any]
 Lookup = Callable[[str], "Schema | None"]
@@ -38,8 +38,10 @@ class Mistake(NamedTuple):
     """What an expression can never give, and why."""
 
     text: str
-    is_closed: bool
+    is_closed: bool = False
     """Whether it follows from a closed object, so that there is no doubt."""
+    fails: bool = False
+    """Whether evaluating it fails for certain."""
 
 
 class Walk:
@@ -61,7 +63,9 @@ class Walk:
                 return here
             case "pipe" if children[1]["type"] == "field":
                 return self._filter(self.of(children[0], here, is_top), str(children[1]["value"]))
-            case "subexpression" | "pipe":
+            case "pipe":
+                return self._pipe(children, here, is_top)
+            case "subexpression":
                 return self._chain(children, here, is_top)
             case "index_expression":
                 return self._index(children, here, is_top)
@@ -81,6 +85,14 @@ class Walk:
         for child in children[1:]:
             found = self.of(child, found, is_top=False)
         return found
+
+    def _pipe(self, children: list[Any], here: Schema | None, is_top: bool) -> Schema | None:
+        found, before = self.of(children[0], here, is_top), len(self.mistakes)
+        result = self.of(children[1], found, is_top=False)
+        if _type(found) == "boolean" and len(self.mistakes) > before:
+            del self.mistakes[before:]
+            self._say("`|` gives what is before it to what is behind it; or is written ||")
+        return result
 
     def _filter(self, schema: Schema | None, name: str) -> Schema | None:
         """A name alone behind `|`: a field of the value before it, or taken for a filter."""
@@ -115,11 +127,21 @@ class Walk:
             return {"type": "object", "properties": fields, "additionalProperties": False}
         found = [self.of(child, here, is_top) for child in children if isinstance(child, dict)]
         if kind == "function_expression":
+            self._count(str(node["value"]), len(children))
             result = _RESULTS.get(str(node["value"]))
             return {"type": result} if result else None
         if kind in ("and_expression", "or_expression") and len({_type(each) for each in found}) == 1:
             return found[0] if _type(found[0]) == "boolean" else None
         return {"type": "array"} if kind == "multi_select_list" else None
+
+    def _count(self, name: str, given: int) -> None:
+        """A function with too few or too many values, such as a method of other languages."""
+        needed, takes_more = arguments_of(name)
+        if given < needed or (given > needed and not takes_more):
+            example = call_of(name)
+            least = "at least " if takes_more else ""
+            text = f"{name} takes {least}{needed} value{'s' if needed > 1 else ''}, and is given {given}: {example}"
+            self.mistakes.append(Mistake(text, fails=True))
 
     def _field(self, schema: Schema | None, name: str) -> Schema | None:
         kind = _type(schema)

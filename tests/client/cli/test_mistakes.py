@@ -327,16 +327,20 @@ FILES: dict[str, Mistake] = {
         f"steps: [{LOOK}, {{id: b, tool: run_python, args: {{code: 'print(\"{{{{look}}}}\")'}}}}]\n",
     ),
     "braces in a condition": Mistake(
-        "check FILE", "an expression has no braces: write STEP.field",
+        "check FILE", "an expression has no braces; a number is written in backticks, as in a > `0`: write look ==",
         f"steps: [{LOOK}, {{id: b, tool: sleep, args: {{seconds: 1}}, when: '{{{{look}}}} == 0'}}]\n",
         where="step 'b', when",
     ),
     "one sign of equality": Mistake(
-        "check FILE", "equality is written == (unexpected '=' at column 6)",
+        "check FILE", "equality is written ==: write look == `1` (unexpected '=' at column 6)",
         f"steps: [{LOOK}, {{id: b, tool: sleep, args: {{seconds: 1}}, when: look = `1`}}]\n",
     ),
+    "a name with a hyphen in a condition": Mistake(
+        "check FILE", "write \"a-b\".x == `0` (unexpected '-' at column 2); in YAML all of it in quotes: '\"a-b\".x ==",
+        f"steps: [{LOOK.replace('look', 'a-b')}, {{id: b, tool: sleep, args: {{seconds: 1}}, when: a-b.x == 0}}]\n",
+    ),
     "`and` in a condition": Mistake(
-        "check FILE", "and, or, not are written &&, ||, ! (unexpected 'and' at column 6)",
+        "check FILE", "&&, || and ! stand for and, or, not: write look && look (unexpected 'and' at column 6)",
         f"steps: [{LOOK}, {{id: b, tool: sleep, args: {{seconds: 1}}, when: look and look}}]\n",
     ),
     "a text in double quotes in a condition": Mistake(

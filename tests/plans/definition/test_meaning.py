@@ -245,6 +245,8 @@ WARNED = {
     "!build.exitCode": ("ALWAYS_NULL", "the value is true or false; for !x.exitCode write !(x.exitCode)"),
     "`false`": ("CONSTANT_CONDITION", "never holds"),
     "'yes'": ("CONSTANT_CONDITION", "always holds"),
+    "any[?done == True]": ("NEVER_TRUE", "write `true` in backticks"),
+    "any.x == 'a' | any.y == 'b'": ("ALWAYS_NULL", "or is written ||"),
     "ls[?type == `3`]": ("NEVER_TRUE", "a text is compared with a number"),
 }
 
@@ -261,6 +263,9 @@ UNQUOTED = {
     "any > 0": ("BAD_EXPRESSION", "a number is written in backticks, as in a > `0`"),
     "any.x == -1": ("BAD_EXPRESSION", "in backticks"),
     "any == true": ("BAD_REFERENCE", "write `true` in backticks"),
+    "any == True": ("BAD_REFERENCE", "write `true` in backticks"),
+    "any == None": ("BAD_REFERENCE", "write `null` in backticks"),
+    "any-thing.x == `0`": ("BAD_EXPRESSION", "in YAML all of it in quotes: '\"any-thing\".x == `0`'"),
     "any == done": ("BAD_REFERENCE", "or 'done' in single quotes if it is a text"),
     'any == "done"': ("BAD_REFERENCE", "'done' in single quotes"),
 }
@@ -272,6 +277,31 @@ def test_a_number_or_a_word_without_quotes_is_an_error_that_says_how_to_write_it
     code, mend = UNQUOTED[when]
     assert (problem.code, problem.field) == (code, "when")
     assert mend in problem.message
+
+
+PATHS = {
+    "{{any.exit-code}}": ("BAD_EXPRESSION", 'write {{any."exit-code"}}'),
+    "$any.exit-code": ("BAD_EXPRESSION", 'write $any."exit-code"'),
+    "{{any.0.name}}": ("BAD_EXPRESSION", "write {{any[0].name}}"),
+    "{{any | length(@) > 0}}": ("BAD_EXPRESSION", "write {{any | length(@) > `0`}}"),
+    "{{any.x or 'none'}}": ("BAD_EXPRESSION", "write {{any.x || 'none'}}"),
+    "{{any['x']}}": ("ALWAYS_NULL", "write {{any.x}}"),
+    '$any["x-y"].z': ("ALWAYS_NULL", 'write $any."x-y".z'),
+}
+
+
+@pytest.mark.parametrize("text", PATHS)
+def test_a_reference_as_another_language_has_it_is_answered_with_the_one_that_it_means(text: str) -> None:
+    [problem] = found(noted(text))
+    assert problem.code == PATHS[text][0]
+    assert PATHS[text][1] in problem.message
+
+
+@pytest.mark.parametrize("when", ["any.x.contains('y')", "contains(any.x)", "any.x || length(any.x, any.y)"])
+def test_a_function_with_too_few_or_too_many_values_is_refused_before_the_plan_runs(when: str) -> None:
+    [problem] = found(noted("x", when=when))
+    assert (problem.severity, [each.severity for each in certain([problem])]) == ("warning", ["error"])
+    assert "takes" in problem.message
 
 
 FINE = [
