@@ -12,7 +12,6 @@ below a field is its text in docs/reference. Code of the feature asks for them: 
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Collection, Iterable
 from pathlib import Path
 from typing import Annotated, ClassVar
@@ -20,6 +19,7 @@ from typing import Annotated, ClassVar
 from pydantic import BaseModel, ConfigDict
 from pydantic.functional_validators import AfterValidator
 
+from plansurvive.plans.definition.near_names import Hints
 from plansurvive.runtime import sides
 from plansurvive.runtime.home_paths import home_path
 
@@ -53,5 +53,5 @@ def why_unknown(name: str, known: Collection[str], left_out: Iterable[type[Featu
     for kind in left_out:
         if name in kind.model_fields:
             return f"this program does not have the feature it belongs to, {kind.feature}; remove the setting"
-    near = difflib.get_close_matches(name, sorted(known), n=1, cutoff=0.0)
-    return f"unknown setting; did you mean {PREFIX}{near[0].upper()}?"
+    near = Hints().near(name, known)
+    return f"unknown setting; {f'did you mean {PREFIX}{near.upper()}?' if near else 'remove it, or correct its name'}"

@@ -14,7 +14,7 @@ from typing import Annotated, Any, Protocol, TypeVar, Union, get_args, get_origi
 
 from pydantic import BaseModel, ValidationError
 
-from plansurvive.plans.definition.near_names import Hints
+from plansurvive.plans.definition.near_names import NONE, Foreign, Hints
 from plansurvive.plans.definition.plain_words import in_plain_words, place_in
 from plansurvive.runtime.settings import SettingError
 from plansurvive.runtime.toml_file import parsed, refusal
@@ -36,18 +36,18 @@ def shaped(
     *,
     quotes: bool = True,
     examples: Mapping[str, tuple[str, str]] | None = None,
-    meant: Mapping[str, str] | None = None,
+    foreign: Foreign = NONE,
 ) -> M:
     """The content of a file as its model has it. Raises SettingError about `setting`, with the first problems.
 
     `quotes`: as in `parsed`. `examples`: by key of the whole file, the header of a table, in which NAME is that of the
-    entry, and a line below it. `meant`: as in `misfits`.
+    entry, and a line below it. `foreign`: as in `misfits`.
     """
     data = parsed(text, path, setting, quotes=quotes)
     try:
         return model.model_validate(data)
     except ValidationError as error:
-        raise wrong(text, path, setting, misfits(model, data, error, examples=examples, meant=meant)) from None
+        raise wrong(text, path, setting, misfits(model, data, error, examples=examples, foreign=foreign)) from None
 
 
 def misfits(
@@ -56,16 +56,16 @@ def misfits(
     error: ValidationError,
     *,
     examples: Mapping[str, tuple[str, str]] | None = None,
-    meant: Mapping[str, str] | None = None,
+    foreign: Foreign = NONE,
 ) -> list[tuple[KeyPath, str]]:
     """What is wrong with the data of a file: for each key its path, and what is allowed there.
 
-    `examples`: as in `shaped`. `meant`: by a name that others have for a key, the key, or what to write instead.
+    `examples`: as in `shaped`. `foreign`: names that other programs have for its keys.
     """
     found = dict[KeyPath, list[str]]()
     for each in error.errors(include_input=False, include_url=False):
         place = place_in(data, each["loc"], is_missing=each["type"] == "missing")
-        found.setdefault(place, []).append(_wrong(model, place, each, examples or {}, data, meant or {}))
+        found.setdefault(place, []).append(_wrong(model, place, each, examples or {}, data, foreign))
     return [(place, ", or ".join(dict.fromkeys(texts))) for place, texts in found.items()]
 
 
@@ -107,14 +107,12 @@ def _wrong(
     error: Any,
     examples: Mapping[str, tuple[str, str]],
     data: Mapping[str, Any],
-    meant: Mapping[str, str],
+    foreign: Foreign,
 ) -> str:
     kind, message = error["type"], in_plain_words(str(error["msg"])).replace("a valid tuple", "a list")
     if kind == "extra_forbidden":
         known = [*dict.fromkeys(name for each in _types(model, place[:-1]) for name in _keys(each))]
-        other = meant.get(str(place[-1]), "")
-        near = f"; did you mean '{other}'?" if other.partition(".")[0] in known else ""
-        near = near or Hints().question(str(place[-1]), known) or (f"; {other}" if " " in other else "")
+        near = Hints().question(str(place[-1]), known, foreign)
         if not near and len(place) == 1:
             near = _without_its_table(model, str(place[0]), data[str(place[0])])
         return f"there is no such key{near or ('; there are ' + ', '.join(known) if known else '')}"

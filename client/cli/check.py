@@ -18,7 +18,7 @@ from plansurvive.client.plan_file import PlanFile, check, load, plan_schema
 from plansurvive.client.requests.workspaces import asking_in, directory_of, out_of_reach, own_workspace_problems
 from plansurvive.plans.definition.checks.validation import errors
 from plansurvive.plans.definition.checks.will_ask import Asking
-from plansurvive.plans.definition.near_names import Hints, named_elsewhere
+from plansurvive.plans.definition.foreign_names import no_tool
 from plansurvive.plans.definition.scopes import walk
 from plansurvive.plans.errors import InvalidPlan, PlanError
 from plansurvive.plans.model import Plan, Problem, ToolSpec
@@ -76,9 +76,7 @@ def tools(
     troubles = signals.run(refresh_tools(settings, everything=refresh))
     known = known_tools(settings)
     if name is not None and name not in known:
-        near = named_elsewhere(name, known) or Hints().near(name, known)
-        hint = f"did you mean '{near}'?" if near else "`plan tools` lists them"
-        raise PlanError(f"there is no tool '{name}'; {hint}", "UNKNOWN_TOOL")
+        raise PlanError(no_tool(name, known), "UNKNOWN_TOOL")
     if as_json:
         chosen: Any = known[name] if name else None
         specs = [chosen] if chosen else list(known.values())

@@ -21,7 +21,7 @@ from pydantic import Field, StringConstraints
 
 from plansurvive.features.coding_agents.model import HOLD
 from plansurvive.features.coding_agents.settings import CodingAgentSettings
-from plansurvive.plans.definition.near_names import Hints
+from plansurvive.plans.definition.near_names import Foreign, Hints
 from plansurvive.plans.errors import ToolError
 from plansurvive.plans.model import Value
 from plansurvive.plans.model.receivers import Receiver
@@ -36,11 +36,14 @@ SETTING = "PLANS_AGENTS"
 MAX_AGENTS = 50
 SESSION = "{session}"
 """What stands for a session's id in `open`."""
-_FOREIGN = {
-    "args": "`command` is a list: the program, then its arguments",
-    "model": "a model is chosen as the program has it: an argument in `command`, or a variable in `env`",
-    "type": "leave it out: every agent speaks the Agent Client Protocol",
-}
+_FOREIGN = Foreign(
+    {},
+    {
+        "args": "`command` is a list: the program, then its arguments",
+        "model": "a model is chosen as the program has it: an argument in `command`, or a variable in `env`",
+        "type": "leave it out: every agent speaks the Agent Client Protocol",
+    },
+)
 """Keys in the files of other programs."""
 
 Name = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_-]{0,39}$")]
@@ -138,7 +141,7 @@ def read_agents(settings: Settings) -> Mapping[str, CodingAgent]:
     text = read_text(path, SETTING, is_named=is_named, may_do="have programs started")
     if text is None:
         return {}
-    return checked(shaped(AgentsFile, text, path, SETTING, meant=_FOREIGN).agents, "agents", text, path, SETTING)
+    return checked(shaped(AgentsFile, text, path, SETTING, foreign=_FOREIGN).agents, "agents", text, path, SETTING)
 
 
 def unknown(name: str, known: Mapping[str, CodingAgent], path: Path) -> str:

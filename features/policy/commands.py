@@ -29,6 +29,7 @@ from plansurvive.features.policy.reporting import as_file, in_words
 from plansurvive.features.policy.resolving import command_of
 from plansurvive.features.policy.rule import Policy
 from plansurvive.features.policy.trying import Trial
+from plansurvive.plans.definition.foreign_names import CALLS
 from plansurvive.plans.definition.near_names import Hints
 from plansurvive.plans.errors import PlanError
 from plansurvive.plans.model import ToolSpec
@@ -152,7 +153,7 @@ def _doubts(policy: Policy, tools: Mapping[str, ToolSpec]) -> Iterator[Mistake]:
         ]  # fmt: skip
         at = policy.lines.of(("rule", index))
         if not fitting:
-            meant = hints.question(each.rule.tool[0], list(tools))
+            meant = hints.question(each.rule.tool[0], tools, CALLS)
             yield Mistake(
                 at, place, f"no tool here has the name {', '.join(each.rule.tool)}{meant or '; `plan tools`'}"
             )

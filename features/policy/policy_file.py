@@ -34,7 +34,8 @@ from plansurvive.features.policy.rule import (
     as_people,
 )
 from plansurvive.features.policy.settings import PolicySettings
-from plansurvive.plans.definition.near_names import ARGUMENTS, Hints
+from plansurvive.plans.definition.foreign_names import ARGUMENTS
+from plansurvive.plans.definition.near_names import Foreign, Hints
 from plansurvive.plans.signature import PAGE
 from plansurvive.runtime.settings import Settings
 from plansurvive.runtime.toml_file import read_text, refusal, syntax_problem
@@ -56,10 +57,10 @@ _TABLES = {
     "groups": ("[groups]", 'ops = ["ann", "bob"]'),
 }
 """A table of each kind, and a line of it."""
-_ELSEWHERE = {**{name: f"args.{name}" for name in ARGUMENTS},
+_FOREIGN = Foreign({**{name: f"args.{name}" for name in ARGUMENTS},
               "match": "tool", "tools": "tool", "commands": "command", "action": "decide", "effect": "decide",
               "verdict": "decide", "approvers": "by", "users": "people", "hosts": "host", "rules": "rule",
-              "arguments": "args", "timeout": "expires"}  # fmt: skip
+              "arguments": "args", "timeout": "expires"})  # fmt: skip
 """Names that other programs have for the keys."""
 
 
@@ -103,7 +104,7 @@ def read(text: str, now: datetime) -> Reading:
     try:
         written = Written.model_validate(data)
     except ValidationError as error:
-        found = misfits(Written, data, error, examples=_TABLES, meant=_ELSEWHERE)
+        found = misfits(Written, data, error, examples=_TABLES, foreign=_FOREIGN)
         return Reading(None, sorted({mistake(*_of_rule(path, problem)) for path, problem in found}))
     compiled, wrong = list[Compiled](), list[Mistake]()
     for index, rule in enumerate(written.rule):

@@ -12,7 +12,7 @@ from plansurvive.features.policy.model import Term
 from plansurvive.features.policy.policy_file import terms_of
 from plansurvive.features.policy.resolving import command_of, path_arguments, real_path
 from plansurvive.features.policy.rule import Policy
-from plansurvive.plans.definition.near_names import Hints
+from plansurvive.plans.definition.foreign_names import no_tool
 from plansurvive.plans.definition.plain_words import json_problem
 from plansurvive.plans.errors import PlanError
 from plansurvive.plans.model import ToolSpec
@@ -40,8 +40,7 @@ class Trial:
         """What the policy says of it in the directory `root`. Raises PlanError BAD_USAGE."""
         spec = tools.get(self.tool)
         if spec is None:
-            text = f"there is no tool '{self.tool}'{Hints().question(self.tool, tools) or '; `plan tools` lists them'}"
-            raise PlanError(text, "BAD_USAGE")
+            raise PlanError(no_tool(self.tool, tools), "BAD_USAGE")
         asker = Asker(starter=self.starter, is_proven=bool(self.starter), origin="person")
         args = _object(self.args)
         if policy is None:

@@ -26,6 +26,7 @@ from plansurvive.features.secrets.model import SecretUse
 from plansurvive.features.secrets.naming import NAME
 from plansurvive.features.secrets.permissions import ANY_HOST, with_allowed
 from plansurvive.features.secrets.settings import SecretSettings
+from plansurvive.plans.definition.near_names import Foreign
 from plansurvive.plans.model import ToolName, ToolSpec, Value
 from plansurvive.plans.model.receivers import Receiver
 from plansurvive.runtime.settings import Settings
@@ -48,7 +49,7 @@ _KEPT = {
 }
 """Tools that cannot have secrets, and why."""
 _ELSEWHERE = 'the file says where a secret is, not what it is: `from = "env:NAME"` or "file:PATH"'
-_FOREIGN = dict.fromkeys(("value", "secret", "token", "password"), _ELSEWHERE)
+_FOREIGN = Foreign({}, dict.fromkeys(("value", "secret", "token", "password"), _ELSEWHERE))
 """Keys in the files of other programs."""
 
 
@@ -155,5 +156,5 @@ def unknown_tools(entries: Mapping[str, Entry], known: Sequence[str]) -> Mapping
 
 
 def _checked(path: Path, text: str) -> Mapping[str, Entry]:
-    found = shaped(_File, text, path, SETTING, quotes=False, examples=_TABLES, meant=_FOREIGN).secrets
+    found = shaped(_File, text, path, SETTING, quotes=False, examples=_TABLES, foreign=_FOREIGN).secrets
     return checked(found, "secrets", text, path, SETTING)

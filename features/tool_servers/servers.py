@@ -29,6 +29,7 @@ from pydantic import Field, SecretStr
 from plansurvive.features.tool_servers.references import secret_of
 from plansurvive.features.tool_servers.settings import ToolServerSettings
 from plansurvive.features.tool_servers.tool_server import MAX_SERVERS, Name, ToolServer
+from plansurvive.plans.definition.near_names import Foreign
 from plansurvive.plans.errors import PlanError
 from plansurvive.plans.model import Value
 from plansurvive.runtime.settings import Settings
@@ -40,13 +41,13 @@ FILE = "mcp.toml"
 SETTING = "PLANS_MCP"
 
 _KIND = "leave it out: `command` or `url` says how the server is reached"
-_FOREIGN = {
+_FOREIGN = Foreign({}, {
     "type": _KIND, "transport": _KIND,
     "headers": 'a bearer token is `token = "env:NAME"`, and no other headers are sent',
     "cwd": "it works in a directory of its own, or with `workspace` in that of the plan",
     "disabled": "take the table out of the file instead", "disabledTools": "`deny` names tools that are left out",
     "autoApprove": 'write `approval = {TOOL = "never"}`', "alwaysAllow": 'write `approval = {TOOL = "never"}`',
-}  # fmt: skip
+})  # fmt: skip
 """Keys in the files of other programs."""
 
 
@@ -70,7 +71,7 @@ def read_servers(settings: Settings) -> Mapping[str, ToolServer]:
     if found is None:
         return {}
     return checked(
-        shaped(ToolServerFile, found, path, SETTING, meant=_FOREIGN).servers, "servers", found, path, SETTING
+        shaped(ToolServerFile, found, path, SETTING, foreign=_FOREIGN).servers, "servers", found, path, SETTING
     )
 
 

@@ -14,8 +14,9 @@ from jsonschema.exceptions import ValidationError
 
 from plansurvive.plans.definition import bounded_schema
 from plansurvive.plans.definition.bounded_schema import MAX_MATCH, TooMuch, Unbounded
+from plansurvive.plans.definition.foreign_names import CALLS
 from plansurvive.plans.definition.locations import MAX_FIELD
-from plansurvive.plans.definition.near_names import Hints, named_elsewhere
+from plansurvive.plans.definition.near_names import Hints
 from plansurvive.plans.definition.plain_words import shown
 from plansurvive.plans.expressions.references import Reference, find, is_literal
 from plansurvive.plans.model import ToolSpec
@@ -113,9 +114,8 @@ def _sentences(spec: ToolSpec, error: ValidationError, hints: Hints) -> list[tup
 
 
 def _unknown(spec: ToolSpec, name: str, known: list[str], hints: Hints) -> str:
-    near = named_elsewhere(name, known) or hints.near(name, known)
-    hint = f"did you mean '{near}'?" if near else f"it takes {', '.join(known[:MAX_NAMED]) or 'nothing'}"
-    return f"{spec.name} has no argument '{name}'; {hint}"
+    hint = hints.question(name, known, CALLS) or f"; it takes {', '.join(known[:MAX_NAMED]) or 'nothing'}"
+    return f"{spec.name} has no argument '{name}'{hint}"
 
 
 KINDS = {

@@ -18,8 +18,9 @@ from typing import Any, get_args
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
+from plansurvive.plans.definition.foreign_names import ARGUMENTS, FIELDS, FORMATS
 from plansurvive.plans.definition.locations import MAX_FIELD, field_of, real_part, step_and_field, without
-from plansurvive.plans.definition.near_names import ARGUMENTS, FORMATS, Hints, answer, named_elsewhere
+from plansurvive.plans.definition.near_names import Hints
 from plansurvive.plans.definition.plain_words import in_plain_words, json_problem, shown
 from plansurvive.plans.definition.scopes import walk
 from plansurvive.plans.expressions.references import strings
@@ -353,7 +354,7 @@ def _unknown_field(detail: ErrorDetails, in_step: bool, hints: Hints) -> tuple[s
     known = [field.alias or key for key, field in model.model_fields.items()]
     if text := _explained(name, detail, model, known, parents):
         return text, ""
-    near = named_elsewhere(name, known) or hints.near(name, known)
+    near = hints.near(name, known, FIELDS)
     lacking = [info.alias or key for key, info in model.model_fields.items() if info.is_required()]
     if len(lacking) == 1 and detail["input"] is None and not near:  # `{ann}` of YAML, for `{to: ann}`
         return f"there is no field '{name}'; did you mean `{lacking[0]}: {name}`?", lacking[0]
@@ -367,7 +368,7 @@ def _explained(name: str, detail: ErrorDetails, model: type[BaseModel], known: l
         return f"'{name}' is set by the run, not by the plan; remove it"
     if model is Plan and name in _OF_STEPS:
         return f"'{name}' is a field of steps, and not of the plan: indent it like the other fields of its step"
-    if model in (Plan, Step, Case) and (instead := answer(name)):
+    if model in (Plan, Step, Case) and (instead := FIELDS.answer(name)):
         return f"there is no field '{name}'; {instead}"
     owner = next((each for each in known if name in _INNER.get(each, ())), "") if model in (Plan, Step) else ""
     if owner:

@@ -16,7 +16,8 @@ from typing import Any, NamedTuple
 from plansurvive.plans.change_log import MAX_CHARACTERS, Revision, differences, shortened, step_lines
 from plansurvive.plans.definition.checks.validation import certain, condition_problems, errors, problems
 from plansurvive.plans.definition.dependencies import dependencies
-from plansurvive.plans.definition.near_names import Hints, named_elsewhere
+from plansurvive.plans.definition.foreign_names import FIELDS
+from plansurvive.plans.definition.near_names import Hints
 from plansurvive.plans.editing.draft import Draft, has_begun
 from plansurvive.plans.editing.edit_limits import check_open, check_queues, check_version
 from plansurvive.plans.editing.edits import AddStep, Edit, Edits, MoveStep, RemoveStep, SetField, SkipStep, UnskipStep
@@ -135,7 +136,7 @@ def _meant(draft: Draft, edit: SetField, name: str) -> str:
     if name in known:
         return f"it is an argument of {step['tool']}: set {edit.step_id}.args.{edit.path}"
     for fields, prefix in ((STEP_FIELDS, ""), (known, "args.")):
-        if near := named_elsewhere(name, fields) or Hints().near(name, fields):
+        if near := Hints().near(name, fields, FIELDS):
             return f"did you mean {edit.step_id}.{prefix}{near}?"
     return ""
 

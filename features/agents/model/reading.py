@@ -11,6 +11,7 @@ from plansurvive.features.agents.model.question import Asked
 from plansurvive.features.agents.model.schemas import complex_schema, decomposition_schema, simple_schema
 from plansurvive.features.agents.model.tasks import MAX_TASKS, TaskList
 from plansurvive.plans.definition.arguments import argument_problems
+from plansurvive.plans.definition.foreign_names import CALLS
 from plansurvive.plans.definition.near_names import Hints
 from plansurvive.plans.definition.parsing import MAX_ARGS_BYTES
 from plansurvive.plans.llm.answers import AnswerKind, Tools, valid
@@ -55,9 +56,9 @@ def _agent(text: str, tools: Tools, kind: type[Answer]) -> Answer | AnswerProble
         return data
     known = [name for field, info in kind.model_fields.items() for name in (field, info.alias or field)]
     hints = Hints()
-    misspelt = [(name, near) for name in data if name not in known and (near := hints.near(name, known))]
+    misspelt = [(name, hint) for name in data if name not in known and (hint := hints.question(name, known))]
     if misspelt:
-        return AnswerProblem.of([f"there is no field '{name}'; did you mean '{near}'?" for name, near in misspelt])
+        return AnswerProblem.of([f"there is no field '{name}'{hint}" for name, hint in misspelt])
     answer = valid(kind, {name: value for name, value in data.items() if name in known})
     if isinstance(answer, AnswerProblem):
         return answer
@@ -75,10 +76,8 @@ def _own_args(call: ToolUse, tools: Tools) -> dict[str, Any]:
 def _call_problems(call: ToolUse, tools: Tools, hints: Hints) -> list[str]:
     spec = tools.get(call.tool)
     if spec is None:
-        near = hints.near(call.tool.strip().lower(), list(tools))
-        return [
-            f"Unknown tool: {call.tool[:80]}; " + (f"did you mean '{near}'?" if near else "use a tool from the list")
-        ]
+        hint = hints.question(call.tool.strip().lower(), tools, CALLS) or "; use a tool from the list"
+        return [f"Unknown tool: {call.tool[:80]}{hint}"]
     if len(json.dumps(call.args)) > MAX_ARGS_BYTES:
         return [f"the arguments of {call.tool} are larger than {MAX_ARGS_BYTES} bytes; split them over several calls"]
     problems = argument_problems(spec, call.args, (), hints)

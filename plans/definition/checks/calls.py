@@ -7,10 +7,11 @@ from collections.abc import Callable, Collection, Container, Iterable, Iterator,
 
 from plansurvive.plans.definition.arguments import argument_problems
 from plansurvive.plans.definition.checks.outside import call_problems
-from plansurvive.plans.definition.checks.scope import Meaning, Scope, item_instead
+from plansurvive.plans.definition.checks.scope import Meaning, Scope
 from plansurvive.plans.definition.dependencies import field_of_place
+from plansurvive.plans.definition.foreign_names import CALLS, item_instead, value_instead
 from plansurvive.plans.definition.language import PLAIN, Language, Word
-from plansurvive.plans.definition.near_names import Hints, named_elsewhere
+from plansurvive.plans.definition.near_names import Hints
 from plansurvive.plans.definition.scopes import VALUE, CallOf
 from plansurvive.plans.errors import BadExpression, BadReference
 from plansurvive.plans.expressions.conditions import compiled
@@ -48,9 +49,8 @@ PathCheck = Callable[[Reference, str], Iterable[Problem]]
 def unknown_tool(name: str, tools: Collection[str], hints: Hints) -> str:
     """What is said of the name of a tool that is not there."""
     why = ", and `plan mcp servers` says why a server has none" if "." in name else ""
-    plain = name.strip().lower()
-    near = named_elsewhere(plain, tools) or hints.near(plain, tools)
-    return f"Unknown tool: {name}" + (f"; did you mean '{near}'?" if near else f"; `plan tools` lists them{why}")
+    hint = hints.question(name.strip().lower(), tools, CALLS)
+    return f"Unknown tool: {name}{hint or f'; `plan tools` lists them{why}'}"
 
 
 def tool_problems(
@@ -242,13 +242,8 @@ def _meant(reference: Reference, language: Language, item: str) -> str:
         return f"; the item of this loop is {{{{{item}}}}}{f': write {{{{{instead}}}}}' if instead != item else ''}"
     word = next((each.name for each in language.words if root.lower() in (each.name, f"{each.name}s")), "")
     path = path.strip()
-    if root in ("steps", "needs") and path:
-        name, _, field = path.removesuffix(" ").partition(".")
-        return f"; did you mean {{{{{'.'.join(filter(None, (name, field.removeprefix('outputs.'))))}}}}}?"
-    if word:
-        return f"; did you mean {{{{{word}.{path or 'NAME'}}}}}?"
-    if root in ("input", "params", "vars"):
-        return f"; did you mean {{{{{INPUTS}.{path or 'NAME'}}}}}?"
+    if instead := value_instead(root, path) or (f"{word}.{path or 'NAME'}" if word else ""):
+        return f"; did you mean {{{{{instead}}}}}?"
     return "; a plan reads no environment: declare an input for it" if root == "env" else ""
 
 

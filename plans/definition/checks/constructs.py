@@ -133,10 +133,8 @@ def _catch(step: Step, hints: Hints) -> Iterator[_Found]:
                 yield _warning(f"{field}.codes", f"an earlier catch takes {code}; this one never does")
             elif code == "CANCELLED":
                 yield _warning(f"{field}.codes", "a cancelled step is not caught; use `finally`")
-            elif code not in STEP_CODES and (near := hints.near(code.upper(), STEP_CODES)):
-                yield _warning(
-                    f"{field}.codes", f"'{code}' is not a known code; did you mean '{near}'?", "UNKNOWN_CODE"
-                )
+            elif code not in STEP_CODES and (hint := hints.question(code.upper(), STEP_CODES)):
+                yield _warning(f"{field}.codes", f"'{code}' is not a known code{hint}", "UNKNOWN_CODE")
         taken.update(handler.codes or [""])
 
 

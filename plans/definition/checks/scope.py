@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from enum import Enum, auto
 from functools import cached_property
 
+from plansurvive.plans.definition.foreign_names import item_instead
 from plansurvive.plans.definition.near_names import Hints
 from plansurvive.plans.definition.scopes import (
     ERROR,
@@ -37,27 +38,6 @@ _GIVEN_BY = {
     STATUS: "in the steps of a `finally`",
     VALUE: "in an `undo`",
 }
-
-
-_ITEMS = ("item", "each", "loop", "matrix", "it", "element", "entry", "row", "value", "current")
-"""What other programs call the item of a loop."""
-_PARTS = {"each": {"value": ""}, "loop": {"item": "", "index0": INDEX, "index": INDEX, "key": KEY}}
-"""Those that are an object there: what stands for each of their fields here; nothing stands for the item itself."""
-
-
-def item_instead(root: str, path: str, item: str) -> str:
-    """What to write for a name of other programs, where the loop calls its item `item`; empty if it is none of them."""
-    if not item or root not in _ITEMS:
-        return ""
-    field, _, rest = path.strip().partition(".")
-    if root == "each" and field == KEY:
-        return KEY
-    if root == "matrix":
-        field, path = "", rest
-    if field in _PARTS.get(root, {}):
-        item, path = _PARTS[root][field] or item, rest
-    path = path.strip()
-    return f"{item}{path if path.startswith('[') else f'.{path}'}" if path and not path.startswith("@") else item
 
 
 class Meaning(Enum):
