@@ -9,7 +9,7 @@ from plansurvive.client.live.in_flight import InFlight
 from plansurvive.plans.flow.ids import lineage
 from plansurvive.plans.run import Status
 from plansurvive.plans.views.models import BriefView
-from plansurvive.plans.views.models.live import LiveView, attempt_text, numbered
+from plansurvive.plans.views.models.live import LiveView, attempt_text, numbered, told
 
 
 def by_step(seen: Sequence[InFlight]) -> dict[str, LiveView]:
@@ -34,8 +34,8 @@ def with_blocks(live: Mapping[str, LiveView]) -> dict[str, LiveView]:
         outer = [*lineage(name)][-1:]
         if outer not in ([], [name]) and not each.is_plain:
             attempt = numbered(each.attempt, each.of) if each.attempt > 1 else ""
-            told = [name.removeprefix(outer[0]).lstrip("."), attempt, each.line]
-            found[outer[0]] = LiveView(line=": ".join(filter(None, told)))
+            parts = [name.removeprefix(outer[0]).lstrip("."), attempt, each.line]
+            found[outer[0]] = LiveView(line=": ".join(filter(None, parts)))
     return found
 
 
@@ -54,6 +54,8 @@ def joined(view: BriefView, live: Mapping[str, LiveView]) -> BriefView:
 
 def in_words(live: LiveView, now: datetime) -> str:
     """All that is known, in one line: attempt, percent, the last error or the line of progress."""
+    if live.what:
+        return told(live, now)
     last = live.attempts[-1] if live.attempts else None
     error = f"after {last.code or 'TOOL_FAILED'}: {last.error}" if last and live.next_at and not live.limit else ""
     share = "" if live.progress is None else f"{live.progress}%"
@@ -63,4 +65,5 @@ def in_words(live: LiveView, now: datetime) -> str:
 def _named(each: InFlight) -> LiveView:
     if not each.agent and not each.below:
         return each.live
-    return each.live.model_copy(update={"line": f"{each.what}: {each.live.line}".rstrip(": ")})
+    named = {"what": each.what, "line": f"{each.what}: {each.live.line}".rstrip(": ")}
+    return each.live.model_copy(update=named)

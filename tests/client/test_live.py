@@ -245,6 +245,15 @@ def test_a_loop_tells_of_the_item_tried_most_often_and_never_takes_its_percent_f
     assert stands.text.endswith("2 running · [b]: attempt 2 of 3: half")
 
 
+def test_attempts_of_a_child_plans_step_are_not_those_of_the_step_that_runs_it() -> None:
+    live = by_step([seen_in(DETAILS, next_at=NOW + timedelta(seconds=207), below="book/retry")])["a"]
+    view = BriefView.read({"status": "running", "steps": [{"id": "a", "tool": "plan", "status": "running"}]})
+    stands = live_row(joined(view, {"a": live}).steps[0], NOW)
+    assert (stands.attempt, stands.error, stands.share) == ("", "", None)
+    assert stands.text == "book/retry: attempt 2 of 3 in 3 min 27 s: busy"
+    assert in_words(live, NOW) == stands.text
+
+
 def test_of_an_agents_calls_the_one_tried_most_often_is_shown_with_its_tool() -> None:
     others = [seen_in({"errors": 0, "line": "x"}, agent="agent-p-a"), seen_in(DETAILS, agent="agent-p-a")]
     live = by_step(others)["a"]

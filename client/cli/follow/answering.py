@@ -63,6 +63,7 @@ async def commented(asked: Asked, console: Console, read_line: ReadLine) -> str:
     console.print(Text("Why? ", style="bold"), end="")
     comment = await read_line()
     if comment is None:
+        console.print()
         return ""
     choice = Choice(step_id=asked.item.step_id, by=asked.who, comment=comment.strip()).naming(asked.item)
     return await runs.deny(asked.client, asked.plan, choice)
@@ -79,7 +80,10 @@ async def edited(asked: Asked, console: Console, read_line: ReadLine) -> str:
     _head(console, "Approve ", asked.item, "with these arguments instead:")
     console.print(coloured(await asked.compare(with_args(asked.item, args)), why=False), soft_wrap=True)
     console.print(Text("Approve exactly this? y: yes, anything else: no decision ", style="bold"), end="")
-    if ((await read_line()) or "").strip().lower() not in ("y", "yes"):
+    said = await read_line()
+    if said is None:
+        console.print()
+    if (said or "").strip().lower() not in ("y", "yes"):
         return "Nothing was decided."
     choice = Choice(step_id=asked.item.step_id, by=asked.who, args=args).naming(asked.item)
     return await runs.approve(asked.client, asked.plan, choice)

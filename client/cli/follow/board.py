@@ -9,12 +9,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from datetime import datetime
+from typing import NamedTuple
 
-from rich.console import Group, RenderableType
+from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
 from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
+from plansurvive.client.cli.follow.next_steps import folded as broken
 from plansurvive.client.live.marks import ASKING, MARKS
 from plansurvive.plans.flow.closing_state import PHASES
 from plansurvive.plans.step_state import DENIALS
@@ -29,27 +31,42 @@ from plansurvive.plans.views.steps.row import Row, live_row
 TASKS = {"done": ("✓", "green"), "current": ("▸", "cyan"), "open": ("·", "dim")}
 """Mark and style of each status of an agent's task."""
 NAME_WIDTH = 20
+_CLOSING = {"undo": "in the rollback", "finally": "in `finally`"}
 FRAME = 5
 """Lines of the board besides the steps."""
 
 
 def board(
-    view: BriefView, now: datetime, height: int, footer: RenderableType | None = None, footer_lines: int = 2
-) -> RenderableType:
+    view: BriefView, now: datetime, height: int, footer: RenderableType | None = None, footer_lines: int = 2,
+    width: int = 80,
+) -> RenderableType:  # fmt: skip
     """The current state of the plan in at most `height` lines, `footer_lines` of them below the steps."""
-    held_up = [each for each in view.notices.values() if each.holds]
-    room = max(3, height - FRAME - len(held_up) - (footer_lines + 1 if footer else 0))
+    room = max(3, height - FRAME - more_lines(view, width) - (footer_lines + 1 if footer else 0))
     steps = view.steps
     shown = chosen(steps, room)
     listed = _rows([steps[index] for index in shown], now, spare=room - len(steps))
-    notices = [Text(f" It {line(each.text)}", "yellow", no_wrap=True, overflow="ellipsis") for each in held_up]
-    parts: list[RenderableType] = [_head(view, now), *notices, _bar(view), listed]
+    parts: list[RenderableType] = [_head(view, now), *_notices(view, width), _bar(view), listed]
     if len(shown) < len(steps):
         seen = set(shown)
-        hidden = [step.status for index, step in enumerate(steps) if index not in seen]
-        parts.append(Text(folded(hidden), style="dim"))
-    parts.append(_counts(view))
-    return Group(*parts, *([Text(), footer] if footer else []))
+        hidden = [_counted(step) for index, step in enumerate(steps) if index not in seen]
+        parts.append(Text(folded(hidden), style="dim", no_wrap=True, overflow="ellipsis"))
+    return Group(*parts, *_counts(view, width), *([Text(), footer] if footer else []))
+
+
+def more_lines(view: BriefView, width: int) -> int:
+    """The lines of the board beyond FRAME: what holds the plan up, and counts that need more than one."""
+    return len(_notices(view, width)) + max(0, len(_counts(view, width)) - 1)
+
+
+def _notices(view: BriefView, width: int) -> list[Text]:
+    """What holds the plan up."""
+    texts = [f"It {each.text}" for each in view.notices.values() if each.holds]
+    return [Text(f" {row}", "yellow", no_wrap=True) for row in broken(texts, width - 1, "   ")]
+
+
+def _counted(step: BriefStep) -> str:
+    """What a row that is left out counts as; what closes the plan is none of its steps."""
+    return f"{step.status} {_CLOSING[step.closes]}" if step.closes in _CLOSING else step.status
 
 
 def remark(step: BriefStep, stands: Row) -> str:
@@ -91,8 +108,22 @@ def _bar(view: BriefView) -> RenderableType:
 
 
 def _what(step: BriefStep, stands: Row) -> str:
-    """How a child plan stands, and what is at work; else what the step is for."""
-    return " · ".join(filter(None, (stands.child, stands.text if step.live else ""))) or stands.text
+    """How a child plan stands, that an agent asks, and what is at work; else what the step is for."""
+    return " · ".join(
+        filter(None, (stands.child, "" if step.child and stands.child and not step.live else stands.text))
+    )
+
+
+class _Ends(NamedTuple):
+    """A text that is cut where it does not fit beside what ends the row: each row has its own room."""
+
+    said: Text
+    end: Text
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        said = self.said.copy()
+        said.truncate(max(0, options.max_width - self.end.cell_len - 1), overflow="ellipsis", pad=True)
+        yield Text.assemble(said, " ", self.end, no_wrap=True, overflow="ellipsis")
 
 
 def _rows(steps: Sequence[BriefStep], now: datetime, spare: int) -> RenderableType:
@@ -102,7 +133,6 @@ def _rows(steps: Sequence[BriefStep], now: datetime, spare: int) -> RenderableTy
     table.add_column(no_wrap=True, overflow="ellipsis", max_width=NAME_WIDTH)
     table.add_column(no_wrap=True, overflow="ellipsis", max_width=14)
     table.add_column(ratio=1, no_wrap=True, overflow="ellipsis")
-    table.add_column(justify="right", no_wrap=True)
     for step in steps:
         stands = live_row(step, now)
         sign, style = MARKS[stands.sign]
@@ -111,8 +141,10 @@ def _rows(steps: Sequence[BriefStep], now: datetime, spare: int) -> RenderableTy
             Text(sign, style=style),
             Text(step.id, style=quiet),
             Text(line(step.tool), style="dim"),
-            Text(line(stands.error or _what(step, stands)), style="red" if stands.error else quiet),
-            Text(line(remark(step, stands)), style=style),
+            _Ends(
+                Text(line(stands.error or _what(step, stands)), style="red" if stands.error else quiet),
+                Text(line(remark(step, stands)), style=style),
+            ),
         )
         tasks = step.tasks if step.status == "running" else []
         if len(tasks) <= spare:
@@ -127,24 +159,29 @@ def _rows(steps: Sequence[BriefStep], now: datetime, spare: int) -> RenderableTy
             sign, style = MARKS[stands.sign]
             what = Text(line(stands.error or stands.text), style="red" if stands.error else "")
             name = Text.assemble((f"{sign} ", style), line(each.id.removeprefix(step.id)))
-            table.add_row(
-                "", name, Text(line(each.tool), style="dim"), what, Text(line(remark(each, stands)), style=style)
-            )
+            ends = _Ends(what, Text(line(remark(each, stands)), style=style))
+            table.add_row("", name, Text(line(each.tool), style="dim"), ends)
     return table
 
 
-def _counts(view: BriefView) -> RenderableType:
-    text = Text()
+def _counts(view: BriefView, width: int) -> list[Text]:
+    """The steps by status, what is awaited, and tokens, in one line or in as many as they need."""
+    parts = list[Text]()
     questions = sum(item.is_question for item in view.pending)
     waits = Counter(each.awaiting for each in listed_steps(view.steps))
     waits["approval"] = len(view.pending) - questions + sum(view.more_pending.values())
     for status, number in view.resting.items():
-        text.append(" · " if text else "").append(f"{number} {status}", MARKS[status][1])
+        parts.append(Text(f"{number} {status}", MARKS[status][1]))
     waiting = {"recovery": waits["recovery"], "event": waits["event"], "answer": questions}
     for what, number in {**waiting, "approval": waits["approval"]}.items():
         if number:
-            text.append(" · " if text else "").append(f"{number} awaiting {what}", ASKING[1])
+            parts.append(Text(f"{number} awaiting {what}", ASKING[1]))
     used = view.tokens
     if used.calls:
-        text.append(" · " if text else "").append(used.in_words(" tokens"), "dim")
-    return text
+        parts.append(Text(used.in_words(" tokens"), "dim"))
+    rows = [Text(no_wrap=True, overflow="ellipsis")]
+    for part in parts:
+        if rows[-1] and rows[-1].cell_len + 3 + part.cell_len > width:
+            rows.append(Text(no_wrap=True, overflow="ellipsis"))
+        rows[-1].append(" · " if rows[-1] else "").append_text(part)
+    return rows

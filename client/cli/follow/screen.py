@@ -20,7 +20,7 @@ from rich.live import Live
 from rich.text import Text
 
 from plansurvive.client.cli.follow.answering import Asked, Decide, answered, commented, edited
-from plansurvive.client.cli.follow.board import board
+from plansurvive.client.cli.follow.board import board, more_lines
 from plansurvive.client.cli.follow.keys import Keyboard, forget_typed, keys
 from plansurvive.client.cli.follow.next_steps import NextSteps, folded
 from plansurvive.client.cli.follow.progress import Progress
@@ -78,23 +78,34 @@ class Screen:
 
     async def follow(self) -> None:
         """Show the plan until it has ended; the final board stays on the screen."""
-        with (
-            Live(
-                get_renderable=self._render, console=self._console, refresh_per_second=4, vertical_overflow="crop"
-            ) as live,
-            keys(self._pressed) as keyboard,
-            self._looking(),
-        ):
-            self._board, self._keyboard = live, keyboard
+        with self._drawing(), keys(self._pressed) as keyboard, self._looking():
+            self._keyboard = keyboard
             async for _ in runs.changes(self._client, self._plan, self._say):
                 await self._update()
                 # The files that pending calls write are compared with those of this machine.
                 queue = self._queue = self._queue or (await describe(self._here.client, self._plan)).task_queue
                 self._compared = {item.step_id: await compared(self._here, item, queue) for item in self._waiting()}
                 self._ask()
-                if not self._answering:
-                    live.refresh()
+                if not self._answering and self._board is not None:
+                    self._board.refresh()
             self._progress, self._question = Progress(await runs.brief(self._client, self._plan, self._say)), None
+
+    @contextmanager
+    def _drawing(self) -> Iterator[None]:
+        """Have the board on the screen until the block ends; what it shows last stays there."""
+        self._draw()
+        try:
+            yield
+        finally:
+            if self._board is not None:
+                self._board.stop()
+
+    def _draw(self) -> None:
+        """Begin a board below what is on the screen: one that was stopped would go up as many rows as it had."""
+        self._board = Live(
+            get_renderable=self._render, console=self._console, refresh_per_second=4, vertical_overflow="crop"
+        )
+        self._board.start()
 
     @contextmanager
     def _looking(self) -> Iterator[None]:
@@ -141,7 +152,8 @@ class Screen:
         footer = self._footer()
         height = _height(self._console)
         view = joined(self._view, self._live)
-        return board(view, datetime.now(UTC), height, Group(*footer) if footer else None, len(footer))
+        below = Group(*footer) if footer else None
+        return board(view, datetime.now(UTC), height, below, len(footer), self._console.width)
 
     def _footer(self) -> list[Text]:
         rows = []
@@ -166,7 +178,8 @@ class Screen:
         always = [f"[a]lways: {question.item.always}"] if question.item.always else []
         scope = [Text(f"  {row}", "dim") for row in folded(always, self._console.width - 3, " " * 10)]
         steps = len(self._view.steps) if self._view else 0
-        around = AROUND_LINES + min(steps, LISTED + 1) + len(scope) + len(self._remark())
+        besides = more_lines(self._view, self._console.width) if self._view else 0
+        around = AROUND_LINES + besides + min(steps, LISTED + 1) + len(scope) + len(self._remark())
         _, place = question.window(self._console.width - 1, _height(self._console) - around)
         verb = "Answer" if question.item.is_question else "Approve"
         head = Text.assemble((f"{verb} ", ASKING[1]), (line(question.item.step_id), "bold"), f"?{more}")
@@ -236,6 +249,7 @@ class Screen:
             return
         self._answering = True
         keyboard.stop()
+        board.transient = True  # it is drawn again below what is typed
         board.stop()
         try:
             asked = Asked(self._client, self._plan, self._who, item, partial(compared, self._here, queue=self._queue))
@@ -244,7 +258,7 @@ class Screen:
             said = error.message
         finally:
             self._answering = False
-            board.start()
+            self._draw()
             keyboard.start()
         if not said:
             self._later.add(item.step_id)

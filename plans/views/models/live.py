@@ -16,6 +16,7 @@ from pydantic import Field, ValidationError
 
 from plansurvive.plans.activity_io import WORKER_LOST, Attempt
 from plansurvive.plans.model import Value
+from plansurvive.plans.text.spans import in_words
 from plansurvive.plans.text.traces import folded
 
 MAX_LINE = 200
@@ -34,6 +35,9 @@ class LiveView(Value):
     next_at: datetime | None = Field(default=None, description="When the attempt begins, if it has not begun yet.")
     progress: int | None = Field(default=None, description="Percent, as the tool reports it.")
     line: str = Field(default="", description="The tool's last line of progress.")
+    what: str = Field(
+        default="", description="The step of a child plan, or the agent's call, that this is of; `line` begins with it."
+    )
     limit: str = Field(default="", description="The limit that it waits for (limits.toml), until `next_at`.")
     attempts: list[Attempt] = Field(default_factory=list, description="The attempts before, oldest first.")
     more_attempts: int = Field(default=0, description="Number of attempts before those.")
@@ -90,7 +94,7 @@ def attempt_text(live: LiveView, now: datetime) -> str:
     """
     if live.limit and live.next_at is not None:
         wait = (live.next_at - now).total_seconds()
-        left_text = "awaits a worker" if wait < -UNSERVED else f"{max(0.0, wait):.0f} s"
+        left_text = "awaits a worker" if wait < -UNSERVED else in_words(round(max(0.0, wait)))
         return f"waits for the limit of {live.limit}: {left_text}"
     if live.attempt == 1 and not live.attempts:
         return ""
@@ -98,7 +102,16 @@ def attempt_text(live: LiveView, now: datetime) -> str:
     if live.next_at is None:
         return number
     left = (live.next_at - now).total_seconds()
-    return f"{number} awaits a worker" if left < -UNSERVED else f"{number} in {max(0.0, left):.0f} s"
+    return f"{number} awaits a worker" if left < -UNSERVED else f"{number} in {in_words(round(max(0.0, left)))}"
+
+
+def told(live: LiveView, now: datetime) -> str:
+    """All of an attempt inside a step (`what`) in one line: `deploy/upload: attempt 2 of 3 in 4 s: no connection`."""
+    last = live.attempts[-1] if live.attempts else None
+    error = folded(last.error or "") if last and live.next_at and not live.limit else ""
+    share = "" if live.progress is None else f"{live.progress}%"
+    said = error or live.line.removeprefix(live.what).removeprefix(": ")
+    return ": ".join(filter(None, (live.what, attempt_text(live, now), share, said)))
 
 
 def ended_text(attempt: Attempt, of: int | None) -> str:

@@ -16,9 +16,10 @@ from plansurvive.plans.run import Decision, Status, StepState
 from plansurvive.plans.step_state import DENIALS, Answered, by_name
 from plansurvive.plans.text.lengths import seconds
 from plansurvive.plans.text.safe_text import line
+from plansurvive.plans.text.spans import in_words as span
 from plansurvive.plans.text.traces import folded
 from plansurvive.plans.views.models import BriefStep, DecisionView, StepView
-from plansurvive.plans.views.models.live import attempt_text
+from plansurvive.plans.views.models.live import attempt_text, told
 from plansurvive.plans.views.steps.child import in_words
 from plansurvive.plans.views.steps.words import inside_line
 
@@ -54,7 +55,7 @@ class Row(NamedTuple):
     text: str = ""
     """What it is doing: its last line of progress, what is inside it, its item, or its description."""
     child: str = ""
-    """How the plan that it runs stands."""
+    """How the plan that it runs stands, and whether that or its agent awaits decisions."""
 
     @property
     def mark(self) -> str:
@@ -121,21 +122,41 @@ def row(step: StepState | StepView | BriefStep) -> Row:
 def live_row(step: BriefStep, now: datetime) -> Row:
     """The row of a step in a list that follows the plan."""
     found, live, child = row(step), step.live, step.child
-    told = [inside_line(step.inside) if step.inside else "", live.line if live else ""]
-    standing = in_words(child.status, child.counts, len(child.pending) + child.more) if child else ""
-    found = found._replace(text=" · ".join(filter(None, told)) or step.item or step.description, child=standing)
+    is_inner = live is not None and bool(live.what)  # its percent and attempts are not the step's own
+    now_line = told(live, now) if live and is_inner else live.line if live else ""
+    parts = [inside_line(step.inside) if step.inside else "", now_line]
+    standing = in_words(child.status, child.counts, len(child.pending) + child.more) if child else _asked(step)
+    found = found._replace(text=" · ".join(filter(None, parts)) or step.item or step.description, child=standing)
     if found.sign != "running":
         return found
     done = sum(task.status == "done" for task in step.tasks)
-    is_retried = live is not None and live.next_at is not None
+    is_retried = live is not None and live.next_at is not None and not is_inner
     last = live.attempts[-1] if live and is_retried and live.attempts else None
     return found._replace(
         error=folded(last.error or "") if last else "",  # of the attempt before the one that it waits for
         tasks=f"{done}/{len(step.tasks)} tasks" if step.tasks else "",
-        share=percent(step, now),
-        attempt=attempt_text(live, now) if live else "",
+        share=None if is_inner or _rests(step) else percent(step, now),
+        attempt=_attempt(step, now),
         took="" if is_retried or step.started_at is None else seconds((now - step.started_at).total_seconds()),
     )
+
+
+def _asked(step: BriefStep) -> str:
+    """How many decisions the calls of its agent await."""
+    number = len(step.agent_asks.step_ids) if step.agent_asks and step.status is Status.RUNNING else 0
+    return f"{number} awaiting a decision" if number else ""
+
+
+def _rests(step: BriefStep) -> bool:
+    """Whether it waits for its next round, which is no share of the step."""
+    return step.until is not None and step.inside is not None and step.inside.kind == "repeat"
+
+
+def _attempt(step: BriefStep, now: datetime) -> str:
+    """Its attempt; of one that rests between its rounds, when the next begins."""
+    if _rests(step) and step.until is not None and step.until > now:
+        return f"next round in {span(round((step.until - now).total_seconds()))}"
+    return attempt_text(step.live, now) if step.live and not step.live.what else ""
 
 
 def percent(step: BriefStep, now: datetime) -> int | None:

@@ -9,6 +9,7 @@ from typing import Any
 from rich.console import Console
 
 from plansurvive.client.cli.follow.board import board
+from plansurvive.plans.notice import Notice
 from plansurvive.plans.run import PlanStatus
 from plansurvive.plans.views.models import BriefStep, BriefView, TokensView
 from plansurvive.plans.views.models.card import Card
@@ -173,3 +174,52 @@ def test_a_sleep_shows_how_much_of_it_has_passed() -> None:
     until = datetime.fromisoformat(STARTED) + timedelta(seconds=40)
     [row] = [row for row in drawn(view(step("a", "running", started_at=STARTED, until=until))) if " a " in row]
     assert row.rstrip().endswith("25%  10 s")
+
+
+def test_a_loop_that_rests_says_when_its_next_round_begins_and_no_percent() -> None:
+    until = NOW + timedelta(seconds=90)
+    inside = {"kind": "repeat", "total": 50, "began": 3}
+    [row] = [
+        row
+        for row in drawn(view(step("a", "running", started_at=STARTED, until=until, inside=inside)))
+        if "round 3 of 50" in row
+    ]
+    assert row.rstrip().endswith("next round in 90 s  10 s")
+    assert "%" not in row
+
+
+def test_a_text_is_cut_where_its_own_row_ends_and_not_where_that_of_another_row_does() -> None:
+    failed = {"ok": False, "code": "A_CODE_OF_SOME_LENGTH_THAT_IS_LONG", "error": "no " * 40}
+    rows = drawn(
+        view(step("a", "completed", description="x" * 60, result={"ok": True}), step("b", "failed", result=failed))
+    )
+    assert "x" * 60 in rows[2]
+    assert rows[3].rstrip().endswith("… A_CODE_OF_SOME_LENGTH_THAT_IS_LONG")
+    assert max(map(len, rows)) <= 80
+
+
+def test_what_holds_a_plan_up_and_counts_are_whole_in_as_many_rows_as_they_need() -> None:
+    awaited = [step(f"s{n}", "ready", awaiting=each) for n, each in enumerate(("approval", "event", "recovery"))]
+    shown = view(step("a", "running"), step("b", "completed"), step("c", "failed"), *awaited)
+    text = "waits for its turn among the plans with the label customer=acme, at most 1 plan at a time"
+    shown = shown.model_copy(update={"notices": {"quotas": Notice(text=text, since=NOW, holds=True)}})
+    rows = drawn(shown, height=12)
+    assert len(rows) < 12
+    assert " ".join(" ".join(rows[1:3]).split()) == f"It {text}"
+    assert [row.rstrip() for row in rows[-2:]] == [
+        "1 running · 1 completed · 1 failed · 1 awaiting recovery · 1 awaiting event",
+        "3 awaiting approval",
+    ]
+
+
+def test_the_row_of_an_agent_says_that_its_calls_await_decisions() -> None:
+    asks = {"agent_id": "agent-p-a", "step_ids": ["call_1", "call_2"]}
+    [row] = [row for row in drawn(view(step("a", "running", started_at=STARTED, agent_asks=asks))) if "Do a" in row]
+    assert "2 awaiting a decision · Do a" in row
+
+
+def test_rows_of_a_rollback_that_are_left_out_are_counted_apart_from_the_steps() -> None:
+    steps = [step(f"s{n}", "completed", endedAt=STARTED) for n in range(4)]
+    undoes = [step(f"s{n}.undo", "completed", closes="undo", endedAt=STARTED) for n in range(3)]
+    rows = drawn(view(*steps, *undoes, step("x", "ready", awaiting="approval")), height=8)
+    assert "… and 3 completed, 3 completed in the rollback" in "\n".join(rows)

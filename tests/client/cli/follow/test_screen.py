@@ -50,6 +50,11 @@ class Terminal:
         return re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", self._output.decode(errors="replace"))
 
     @property
+    def codes(self) -> str:
+        """The same, with those codes."""
+        return self._output.decode(errors="replace")
+
+    @property
     def drawn(self) -> int:
         """Bytes sent to it so far."""
         return len(self._output)
@@ -146,6 +151,21 @@ async def test_a_denial_takes_a_comment_and_an_approval_other_arguments(
         assert ": keep it" in screen.text
     assert (workspace / "c.txt").read_text() == "D"
     assert (workspace / "a.txt").exists()
+
+
+@pytest.mark.slow
+async def test_the_board_is_drawn_again_below_what_was_typed_and_over_none_of_it(
+    environ: dict[str, str], worker: Worker, tmp_path: Path
+) -> None:
+    async with terminal(environ, "run", plan_file(tmp_path)) as screen:
+        await until(lambda: "Approve remove?" in screen.text, "the question is asked")
+        await screen.press_until("c", "Why?")
+        before = len(screen.codes)
+        screen.press("\x04")
+        await until(lambda: "Decide later:" in screen.text, "the board is back")
+        first = screen.codes[before:].partition("delete_file")[0]
+        assert first.startswith("\r\n"), "it does not continue the row of the question"
+        assert "\x1b[1A" not in first
 
 
 @pytest.mark.slow
