@@ -11,11 +11,14 @@ from plansurvive.plans.flow.ids import template_of
 from plansurvive.plans.run import Status
 from plansurvive.plans.text.safe_text import line, quoted
 from plansurvive.plans.views.models import BriefStep, PlanView, StepView
-from plansurvive.plans.views.models.card import Card
+from plansurvive.plans.views.models.card import Card, commands
+from plansurvive.plans.views.steps.child import in_words
 from plansurvive.plans.views.steps.words import inside_line
 
 UNTOUCHED = ("pending", "blocked", "ready")
 """Statuses of steps that have not started."""
+WAYS = 3
+"""Decisions of a child plan or an agent whose commands are shown."""
 ROWS = 30
 """Steps inside one step that have a row."""
 
@@ -44,6 +47,28 @@ def why_not_edited(step: StepView, plan: str) -> str:
 def inside_text(step: StepView) -> str:
     """What is inside a step, in one line; empty if nothing is, or it has not begun."""
     return "" if step.inside is None else inside_line(step.inside)
+
+
+def below_text(step: StepView) -> str:
+    """How the child plan of a step stands, or that its agent asks; empty if it has neither."""
+    if step.child is not None:
+        return in_words(step.child.status, step.child.counts, len(step.child.pending) + step.child.more)
+    number = len(step.agent_asks.step_ids) if step.agent_asks else 0
+    return f"{number} awaiting a decision" if number else ""
+
+
+def below_id(step: StepView) -> str:
+    """The child plan of a step; empty if it has none."""
+    return line(step.child.plan_id) if step.child is not None else ""
+
+
+def ways_below(plan: str, step: StepView) -> list[str]:
+    """The commands that decide what a step's child plan or agent asks; of many the first, and where the others are."""
+    asked = [(each.path, each.kind) for each in step.child.pending] if step.child is not None else []
+    asked += [(name, "approval") for name in step.agent_asks.step_ids] if step.agent_asks else []
+    more = max(0, len(asked) - WAYS) + (step.child.more if step.child is not None else 0)
+    found = [commands(plan, f"{step.id}/{path}", kind) for path, kind in asked[:WAYS]]
+    return [*found, *([f"{more} more: plan pending {line(plan)}"] if more else [])]
 
 
 def _inner(step: StepView, waiting: Mapping[str, Card]) -> Iterator[StepView]:

@@ -15,7 +15,15 @@ from rich.table import Table
 from rich.text import Text
 
 from plansurvive.apps.review.around import NOTHING, Around
-from plansurvive.apps.review.nested import UNTOUCHED, inside_text, is_inside, shown_steps
+from plansurvive.apps.review.nested import (
+    UNTOUCHED,
+    below_id,
+    below_text,
+    inside_text,
+    is_inside,
+    shown_steps,
+    ways_below,
+)
 from plansurvive.client.decide.shown import NOW, coloured
 from plansurvive.client.live.marks import ASKING, MARKS
 from plansurvive.client.plan_file import races_among
@@ -24,10 +32,11 @@ from plansurvive.plans.flow.closing_state import PHASES
 from plansurvive.plans.model import Step, ToolSpec
 from plansurvive.plans.model.step_fields import On, aliases, names
 from plansurvive.plans.proposals import Named
+from plansurvive.plans.run import Status
 from plansurvive.plans.text.lengths import seconds
 from plansurvive.plans.text.safe_text import exact, line, safe
 from plansurvive.plans.views.models import PlanView, StepView
-from plansurvive.plans.views.models.card import Card
+from plansurvive.plans.views.models.card import OR, Card
 from plansurvive.plans.views.steps.row import row as stands
 from plansurvive.plans.views.steps.row import shortened, verdicts
 from plansurvive.plans.views.steps.words import what
@@ -45,7 +54,7 @@ MAX_VALUE = 20_000
 
 
 def heading(view: PlanView, width: int) -> Text:
-    """Title, status, version and progress on one line; and what holds the plan up."""
+    """Title, status, version and progress on one line; and what holds the plan up, if need be below it."""
     counts = view.counts
     done = sum(counts.get(status, 0) for status in ("completed", "skipped"))
     steps = (
@@ -57,12 +66,13 @@ def heading(view: PlanView, width: int) -> Text:
     begins = f"  {word}  version {view.version}  {steps}"
     begins += f"  estimated {seconds(view.estimated_duration)}" if view.estimated_duration is not None else ""
     tail = begins + (f"  ? {waiting} awaiting approval{' or answer' if asks else ''}" if waiting else "")
-    held = "".join(f"  {line(each.text)}" for each in view.notices.values() if each.holds)
+    held = "  ".join(line(each.text) for each in view.notices.values() if each.holds)
     title = line(view.title or view.id)
     if waiting and cell_len(title) + cell_len(tail) > width:
         tail = f"{begins}  ? {waiting} to decide"
-    title = cut(title, max(8, width - cell_len(tail) - min(40, cell_len(held))))
-    return Text.assemble((title, "bold"), tail, cut(held, max(0, width - cell_len(title) - cell_len(tail))))
+    fits = not held or cell_len(title) + cell_len(tail) + 2 + cell_len(held) <= width
+    title = cut(title, max(8, width - cell_len(tail)))
+    return Text.assemble((title, "bold"), tail, "" if not held else f"{'  ' if fits else chr(10)}{held}")
 
 
 def rows(view: PlanView, width: int, around: Around = NOTHING) -> list[Text]:
@@ -151,10 +161,20 @@ def _row(
         f"{mark} {index:>{number}} {_fill(line(_name(step)), name)}  {_fill(line(step.tool), tool)}  {after:<{needs}}  "
     )
     room = max(0, width - cell_len(head) - cell_len(flags) - 1)
-    told = inside_text(step) or f"{step.description[:200]}  {shorten(step.args)}".strip()
+    below = below_text(step) if step.status == Status.RUNNING else ""
+    told = _error(step) or below or inside_text(step) or f"{step.description[:200]}  {_args(step)}".strip()
     text = Text(head, style if mark not in "☐" else "", no_wrap=True)
     text.append(_fill(line(told), room) + " ")
     return text.append(flags, "bold" if step.id in faulty | asked else "")
+
+
+def _error(step: StepView) -> str:
+    """Of an item that failed, why: what it would do is in the row of its loop."""
+    return stands(step).error if is_inside(step) else ""
+
+
+def _args(step: StepView) -> str:
+    return shorten(step.args) if step.args else ""
 
 
 def _flags(step: StepView, faulty: set[Any], asked: set[Any], asking: set[str]) -> str:
@@ -189,6 +209,12 @@ def _facts(
         yield "step", exact(step.description), ""
     if inside := inside_text(step):
         yield "inside", inside, ""
+    if below := below_text(step):
+        yield ("child plan" if step.child is not None else "its agent"), below, ""
+    if name := below_id(step):
+        yield "see", f"plan show {name}{OR}plan review {name}", ""
+    for way in ways_below(view.id, step):
+        yield "asks", way, "bold yellow"
     spec = tools.get(step.tool)
     is_asked = item is not None and not item.is_question
     why = around.why(step) if step.status in UNTOUCHED else ""

@@ -159,3 +159,38 @@ def test_what_awaits_a_person_is_counted_whole_beside_a_long_title() -> None:
 def test_a_step_that_never_starts_will_not_ask() -> None:
     never = {"id": "a", "status": "blocked", "never": True, "requiresApproval": True}
     assert plain(view(never))[0].endswith("permanently blocked")
+
+
+def test_a_step_shows_how_its_child_plan_stands_and_how_to_decide_what_that_asks() -> None:
+    asked = [{"planId": "p-a", "stepId": name, "path": name, "kind": "approval"} for name in "wxyz"]
+    child = {"planId": "p-a", "status": "running", "counts": {"total": 5, "completed": 1}, "pending": asked}
+    found = view({"id": "a", "tool": "plan", "status": "running", "child": child}, status="running")
+    assert "running, 1 of 5 done, 4 awaiting a decision" in plain(found)[0]
+    text = full(found, 0, 120)
+    assert "plan show p-a   or: plan review p-a" in text
+    assert "plan approve p a/w   or: plan deny p a/w --comment WHY" in text
+    assert "a/z" not in text
+    assert "1 more: plan pending p" in text
+
+
+def test_a_step_says_what_the_calls_of_its_agent_await() -> None:
+    asks = {"agent_id": "agent-p-a", "step_ids": ["call_1", "call_2"]}
+    found = view({"id": "a", "tool": "agent", "status": "running", "agent_asks": asks}, status="running")
+    assert "2 awaiting a decision" in plain(found)[0]
+    assert "plan approve p a/call_2" in full(found, 0, 120)
+
+
+def test_the_row_of_a_failed_item_says_why() -> None:
+    failed = {"id": "a[x]", "tool": "t", "status": "failed", "item": "x", "result": {"ok": False, "error": "no header"}}
+    inside = {"kind": "each", "total": 1, "counts": {"failed": 1}}
+    found = view({"id": "a", "status": "running", "inside": inside, "instances": [failed]}, status="running")
+    assert "no header" in plain(found)[1]
+    assert "{}" not in plain(found)[1]
+
+
+def test_what_holds_a_plan_up_is_whole_below_a_heading_without_room_for_it() -> None:
+    text = "waits for its turn among the plans with the label customer=acme, at most 1 plan at a time"
+    notices = {"quotas": {"text": text, "since": "2026-01-01T12:00:00Z", "holds": True}}
+    found = view({"id": "a"}, title="A plan that waits", notices=notices, status="running")
+    assert heading(found, 80).plain == f"A plan that waits  running  version 1  1 step\n{text}"
+    assert heading(found, 200).plain.endswith(f"1 step  {text}")
