@@ -63,7 +63,8 @@ def told(run: Run, news: LockNews, now: datetime) -> bool:
         return True
     run.part(Lock).state = lock.model_copy(update={"holder": news.holder, "ahead": news.ahead})
     who = news.holder.removeprefix("plan-")
-    text = f"waits for its workspace, held by {who}, with {news.ahead} ahead"
+    others = news.ahead - 1
+    text = f"waits for its workspace, held by {who}" + (f", with {others} more ahead" if others > 0 else "")
     run.notices["locks"] = Notice(text=text[:500], since=lock.since, plan_id=who[:200], holds=True)
     run.note(LogKind.LOCK, f"waits for the lock on its workspace, which plan '{who}' holds"[:500], now)
     return True

@@ -44,7 +44,7 @@ async def test_one_plan_works_after_the_other_and_who_has_the_workspace_is_shown
     view = await second.view()
     name = first.id.removeprefix("plan-")
     assert (lock(view)["holds"], lock(view)["planId"]) == (True, name)
-    assert lock(view)["text"] == f"waits for its workspace, held by {name}, with 1 ahead"
+    assert lock(view)["text"] == f"waits for its workspace, held by {name}"
     assert statuses(view) == {"second": "ready"}
     assert name in await second.handle.query("text", {"detailed": True})
     assert not lock(await first.view())["holds"]

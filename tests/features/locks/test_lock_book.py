@@ -101,7 +101,9 @@ def test_a_plan_takes_what_only_the_keeper_of_its_lock_can_say() -> None:
     state = run.part(Lock).state
     assert state is not None
     assert (state.holder, state.key) == ("plan-b", key_of("/w"))
-    assert run.notices["locks"].text == "waits for its workspace, held by b, with 1 ahead"
+    assert run.notices["locks"].text == "waits for its workspace, held by b"
+    assert told(run, LockNews(token="token", held=False, holder="plan-b", ahead=3), NOON)
+    assert run.notices["locks"].text == "waits for its workspace, held by b, with 2 more ahead"
     assert told(run, LockNews(token="token", held=True), NOON)
     assert run.notices["locks"].text == "has its workspace to itself"
     assert not told(run, LockNews(token="token", held=False), NOON)  # it came late
