@@ -19,6 +19,7 @@ from plansurvive.activities.workspace.file_names import is_shown_as_bytes, visib
 from plansurvive.activities.workspace.identity import identity_of
 from plansurvive.activities.workspace.paths import shown
 from plansurvive.plans.activity_io import CheckRequest, Facts
+from plansurvive.plans.definition.checks.calls import at_worker
 from plansurvive.plans.definition.checks.outside import absolute_paths
 from plansurvive.plans.definition.checks.validation import (
     bounded,
@@ -71,6 +72,7 @@ class PlanChecker:
                 elsewhere.add(path)
         wrong = certain(problems(plan, self.tools, elsewhere, language=self.features.language))
         wrong += named_tool_problems(plan, self.tools, self.features.language, elsewhere)
+        wrong = [at_worker(problem) if problem.code == "UNKNOWN_TOOL" else problem for problem in wrong]
         wrong += input_values(plan, request.inputs)[1]
         workspace, trouble = self._workspace(request, plan.workspace)
         wrong += [] if trouble else self.features.problems(plan, workspace)

@@ -46,11 +46,20 @@ PathCheck = Callable[[Reference, str], Iterable[Problem]]
 """Given a reference and its field, the problems of its path."""
 
 
+_LISTED = "; `plan tools` lists them"
+_AT_WORKER = "; its worker has no tool of this name: add the tool's module to PLANS_TOOLS where that worker is started"
+
+
+def at_worker(problem: Problem) -> Problem:
+    """A problem as a worker says it: `plan tools` lists those of the machine that it is called on."""
+    return problem.model_copy(update={"message": problem.message.replace(_LISTED, _AT_WORKER)})
+
+
 def unknown_tool(name: str, tools: Collection[str], hints: Hints) -> str:
     """What is said of the name of a tool that is not there."""
     why = ", and `plan mcp servers` says why a server has none" if "." in name else ""
     hint = hints.question(name.strip().lower(), tools, CALLS)
-    return f"Unknown tool: {name}{hint or f'; `plan tools` lists them{why}'}"
+    return f"Unknown tool: {name}{hint or f'{_LISTED}{why}'}"
 
 
 def tool_problems(

@@ -45,6 +45,9 @@ def checked(directory: Path, **fields: Any) -> Any:
 def test_a_worker_judges_the_steps_of_its_own_queue_at_every_level(tmp_path: Path) -> None:
     own = checked(tmp_path)
     assert [(each.step_id, each.code) for each in own.problems] == [("finally.bye", "UNKNOWN_TOOL")]
+    [said] = [each.message for each in own.problems]
+    assert "`plan tools`" not in said, "which lists the tools of the machine that asks"
+    assert "PLANS_TOOLS where that worker is started" in said
     assert set(own.tools) == {"note", "delete_file", "sleep"}
     other = checked(tmp_path, queue="gpu")
     assert [(each.step_id, each.code) for each in other.problems] == [("b.there", "UNKNOWN_TOOL")]
