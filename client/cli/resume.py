@@ -145,10 +145,14 @@ def _start(plan: str, start: Callable[[Connected], Awaitable[Started]], follow_i
     async def start_and_follow(here: Connected) -> Summary | None:
         started = await start(here)
         begun.append(started)
+        link, is_object = here.link(started.workflow_id), as_json and not follow_it
+        if not is_object:
+            _report(plan, started, link)
         if not follow_it and (await runs.summary(here.client, plan)).problems:
             # The plan was refused. Its new run may be as well: not to be found out later, by a second `plan resume`.
             await runs.drafted(here.client, started.plan_id, output.say)
-        _report(plan, started, here.link(started.workflow_id), as_json and not follow_it)
+        if is_object:
+            output.show_json(started.model_dump(mode="json") | {"resumes": plan_id(plan), "ui": link})
         return await follow(here, started.plan_id, as_json=as_json) if follow_it else None
 
     summary = unless_ctrl_c(start_and_follow, begun)
@@ -158,12 +162,8 @@ def _start(plan: str, start: Callable[[Connected], Awaitable[Started]], follow_i
         raise typer.Exit(exit_code(summary))
 
 
-def _report(plan: str, started: Started, link: str | None, as_json: bool) -> None:
-    resumes = plan_id(plan)
-    if as_json:
-        output.show_json(started.model_dump(mode="json") | {"resumes": resumes, "ui": link})
-        return
-    rows = [f"plan      {started.plan_id}", f"resumes   {resumes}", f"workflow  {started.workflow_id}"]
+def _report(plan: str, started: Started, link: str | None) -> None:
+    rows = [f"plan      {started.plan_id}", f"resumes   {plan_id(plan)}", f"workflow  {started.workflow_id}"]
     output.show("\n".join(rows + ([f"ui        {link}"] if link else [])))
 
 

@@ -100,7 +100,7 @@ async def _linked_text(here: Connected, plan: str, full: bool) -> str:
     rows += [f"Undone: {line(undo.sentence())}"] if undo else []
     rows += [f"Resumes: {linked.resumes}"] if linked.resumes else []
     rows += [f"Resumed by: {', '.join(linked.resumed_by)}"] if linked.resumed_by else []
-    later = linked.resumed_by[-1] if linked.resumed_by else ""
+    later = next(reversed(linked.resumed_by), "")
     for command, what in next_actions(so_far, resumed_by=later, views=views_of_features()):
         rows += [row.rstrip() for row in output.wrapped(f"Next: {command}  ", what)]
     return "\n".join([found, *([""] if rows else []), *rows])
@@ -133,15 +133,15 @@ def watch(plan: Id, as_json: AsJson = False) -> None:
     """Follow a plan to its end. Past events are shown first."""
     name = plan_id(plan)
 
-    async def to_the_end(here: Connected) -> Summary:
-        return await follow(here, plan, as_json=as_json)
+    async def to_the_end(here: Connected) -> tuple[Summary, str]:
+        return await follow(here, plan, as_json=as_json), await _later(here, plan)
 
     try:
-        summary = session.look(plan, "plan", to_the_end)
+        summary, resumed_by = session.look(plan, "plan", to_the_end)
     except KeyboardInterrupt:
         raise typer.Exit(after_ctrl_c(name)) from None
     if not as_json:
-        show_summary(summary)
+        show_summary(summary, resumed_by=resumed_by)
     raise typer.Exit(exit_code(summary))
 
 
@@ -151,18 +151,23 @@ def summary(
     as_json: AsJson = False,
 ) -> None:
     """Show how a plan ended, or its current state."""
-    found, undo = session.look(plan, "summary", lambda here: _ended(here, plan))
+    found, undo, resumed_by = session.look(plan, "summary", lambda here: _ended(here, plan))
     if as_json:
         output.show_json(found.to_json() | ({"undo": undo.model_dump(mode="json")} if undo else {}))
     elif markdown:
         output.show(summary_markdown(found))
     else:
-        show_summary(found, undo=undo)
+        show_summary(found, undo=undo, resumed_by=resumed_by)
 
 
-async def _ended(here: Connected, plan: str) -> tuple[Summary, Undo | None]:
+async def _ended(here: Connected, plan: str) -> tuple[Summary, Undo | None, str]:
     found = await runs.summary(here.client, plan)
-    return found, await undo_of(here.client, plan, found.ended_at)
+    return found, await undo_of(here.client, plan, found.ended_at), await _later(here, plan)
+
+
+async def _later(here: Connected, plan: str) -> str:
+    """The latest run that resumed the plan; empty if none has."""
+    return next(reversed((await runs.links(here.client, plan)).resumed_by), "")
 
 
 def graph(

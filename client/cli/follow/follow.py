@@ -41,6 +41,8 @@ SHOWN = 10
 """How many steps of one status a summary lists."""
 MARGIN = 11
 """Columns in front of the texts of a summary."""
+STOP_MARGIN = 4
+"""Columns in front of what continues the reason why a plan has stopped."""
 _STYLE = {"completed": MARKS["completed"], "failed": MARKS["failed"]}
 
 
@@ -76,8 +78,13 @@ async def _keep_worker(here: Connected, *, on_screen: bool) -> None:
         await keep_worker(here.settings, here.connection, (lambda _: None) if on_screen else say)
 
 
-def show_summary(summary: Summary, console: SafeConsole | None = None, *, undo: Undo | None = None) -> None:
-    """Print the summary of a plan, on standard output or another console, with what was undone of it since."""
+def show_summary(
+    summary: Summary, console: SafeConsole | None = None, *, undo: Undo | None = None, resumed_by: str = ""
+) -> None:
+    """Print the summary of a plan, on standard output or another console, with what was undone of it since.
+
+    `resumed_by`: the latest run that resumed it.
+    """
     sign, style = _STYLE.get(summary.status.value, ("!", "yellow")) if summary.ended_at else _sign_of_open(summary)
     done = sum(summary.counts.get(status, 0) for status in ("completed", "skipped"))
     total = summary.counts.get("total", 0)
@@ -85,8 +92,7 @@ def show_summary(summary: Summary, console: SafeConsole | None = None, *, undo: 
     head = Text.assemble((f"{sign} {word}", f"bold {style}"))
     head.append(f"   {done} of {total} steps" if total else "")
     head.append(f"   {seconds(summary.duration)}" if summary.ended_at and summary.duration else "")
-    rows = [head]
-    rows += [Text(f"  {line(summary.stopped)}")] if summary.stopped else []
+    rows = list[Text]()
     rows += [Text.assemble(("  held up  ", "yellow"), f"it {line(summary.held_up)}")] if summary.held_up else []
     failed = sorted(summary.failed, key=lambda each: each.step_id not in summary.inside)  # the count, then its items
     rows += _reasons("failed", "red", [(each.step_id, why_failed(summary, each)) for each in failed], summary)
@@ -106,10 +112,12 @@ def show_summary(summary: Summary, console: SafeConsole | None = None, *, undo: 
     rows += [Text.assemble(("  files    ", "dim"), files + (f", and {more} more" if more > 0 else ""))] if files else []
     used = summary.tokens
     rows += [Text.assemble(("  tokens   ", "dim"), used.in_words())] if used.calls else []
-    for command, what in next_actions(summary, views=views_of_features()):
+    for command, what in next_actions(summary, resumed_by=resumed_by, views=views_of_features()):
         rows += [Text.assemble(("  next     ", "dim"), command, (f"   {what}", "dim"))]
     console = console or out()
-    console.print(Text("\n").join(each for row in rows for each in broken(row, console, MARGIN)), soft_wrap=True)
+    top = broken(Text(f"  {line(summary.stopped)}"), console, STOP_MARGIN) if summary.stopped else []
+    below = (each for row in rows for each in broken(row, console, MARGIN))
+    console.print(Text("\n").join([*broken(head, console, MARGIN), *top, *below]), soft_wrap=True)
 
 
 def _sign_of_open(summary: Summary) -> tuple[str, str]:
