@@ -114,14 +114,12 @@ def _refuse_unknown(tools: Mapping[str, Tool], name: str, arguments: Mapping[str
         text = "an agent cannot approve, deny, answer or begin; plan_pending says where a person does"
         raise Forbidden(f"{text}. The person may let agents decide: plan mcp --may-approve")
     if name not in tools:
-        raise PlanError(
-            f"there is no tool {name[:100]!r}{Hints().question(name, tools) or '; tools/list lists them'}",
-            "UNKNOWN_TOOL",
-        )
+        hint = Hints().question(name, tools) or "; tools/list lists them"
+        raise PlanError(f"there is no tool {name[:100]!r}{hint}", "UNKNOWN_TOOL")
     own = tools[name].input_schema.get("properties", {})
     if unknown := sorted(arguments.keys() - own.keys()):
-        text = f"{name} has no argument {', '.join(map(repr, unknown))[:500]}; it has {', '.join(own) or 'none'}"
-        raise PlanError(text, "BAD_ARGUMENTS")
+        hint = Hints().question(unknown[0], own) or f"; it has {', '.join(own) or 'none'}"
+        raise PlanError(f"{name} has no argument {', '.join(map(repr, unknown))[:500]}{hint}", "BAD_ARGUMENTS")
 
 
 def build(host: Host) -> MCPServer[Any]:

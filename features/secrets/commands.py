@@ -12,6 +12,7 @@ from plansurvive.client.cli.terminal.options import AsJson, group
 from plansurvive.client.local_tools import known_tools
 from plansurvive.features.secrets.secrets_file import Entry, file_of, none_in, read_entries, unknown_tools
 from plansurvive.features.secrets.store import SecretStore
+from plansurvive.plans.definition.foreign_names import no_tool
 from plansurvive.plans.text.safe_text import line
 
 FAILED = 1
@@ -32,8 +33,9 @@ def check(as_json: AsJson = False) -> None:
     settings = environment.settings()
     entries = read_entries(settings)
     troubles = SecretStore(entries, file_of(settings).parent).read_all()
-    for name, tools in unknown_tools(entries, list(known_tools(settings))).items():
-        text = f"there is no tool {', '.join(tools)} here; `plan tools` lists them"
+    known = known_tools(settings)
+    for name, tools in unknown_tools(entries, list(known)).items():
+        text = "; ".join(no_tool(tool, known) for tool in tools)
         troubles[name] = f"{troubles[name]}; {text}" if name in troubles else text
     _show(entries, {name: troubles.get(name, "") for name in entries}, as_json)
     if troubles:

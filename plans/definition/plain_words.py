@@ -17,6 +17,7 @@ _WORDS = (
     (", unable to parse string as a number", ""),
     (", unable to interpret input", ""),
     (", got a number with a fractional part", ""),
+    (" after validation", ""),
     ("a valid list", "a list"),
     ("a valid dictionary", "an object (`name: value`)"),
     ("a valid integer", "a whole number"),

@@ -21,6 +21,7 @@ from plansurvive.client.requests.roots import Roots
 from plansurvive.client.requests.workspaces import asking_in, directory_of, out_of_reach, own_workspace_problems
 from plansurvive.plans.definition.checks.validation import errors, input_values
 from plansurvive.plans.definition.checks.will_ask import Asking, waived
+from plansurvive.plans.definition.foreign_names import no_tool
 from plansurvive.plans.errors import InvalidPlan, PlanError
 from plansurvive.plans.model import Problem, ToolSpec, Value
 
@@ -73,7 +74,7 @@ class Checking:
         del ctx
         known = known_tools(self.host.settings)
         if name is not None and name not in known:
-            raise PlanError(f"unknown tool '{name}'; plan_tools without a name lists them", "UNKNOWN_TOOL")
+            raise PlanError(no_tool(name, known), "UNKNOWN_TOOL")
         specs = [known[name]] if name is not None else list(known.values())
         found = ToolsShown(tools=[_tool(each, whole=name is not None) for each in specs])
         rows = [f"{each.name}: {each.description.partition(chr(10))[0]}" for each in found.tools]

@@ -245,6 +245,8 @@ async def test_tools_and_resources_that_only_read_leave_no_event_and_no_file(
         shown = await called(agent, "plan_show", planId=plan, stepId="say")
         assert shown["step"]["result"]["value"]["stdout"] == "grüße\n"
         assert shown["outcome"]["filesWritten"] == ["n.txt"]
+        assert "did you mean 'run_command'?" in (await refused(agent, "plan_tools", name="bash"))[1]
+        assert "did you mean 'planId'?" in (await refused(agent, "plan_show", plan_id=plan))[1]
         code, text = await refused(agent, "plan_show", planId=plan, stepId="sya")
         assert (code, "the plan has no step 'sya'; did you mean 'say'?" in text) == ("UNKNOWN_STEP", True)
         code, text = await refused(agent, "plan_show", planId=f"{plan}x")

@@ -41,7 +41,7 @@ async def test_what_cannot_be_read_and_which_tools_there_are_not_is_said(tmp_pat
     assert checked.code == 1
     assert "SHORT is shorter than 8 characters" in checked.out
     assert "NOT_SET_HERE, which is not set" in checked.out
-    assert "there is no tool run_comand here" in checked.out
+    assert "there is no tool 'run_comand'; did you mean 'run_command'?" in checked.out
 
 
 async def test_a_bad_file_fails_every_command_that_reads_it_with_its_place(tmp_path: Path, state_dir: Path) -> None:
