@@ -263,7 +263,9 @@ def describe(value: Any) -> str:
         return f"an object with {', '.join(map(str, list(value)[:8])) or 'no fields'}"
     if isinstance(value, list):
         return f"a list of {len(value)}"
-    return "null" if value is None else f"a {type(value).__name__}"
+    if value is None or isinstance(value, bool):
+        return {None: "null", True: "true", False: "false"}[value]
+    return "a text" if isinstance(value, str) else f"the number {value}"
 
 
 def _language(place: tuple[str | int, ...], quoting: Quoting) -> str | None:

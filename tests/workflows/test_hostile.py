@@ -45,11 +45,11 @@ async def test_messages_that_are_no_json_harm_nothing(plans: Plans, name: str) -
 )
 @pytest.mark.modes("plain")
 async def test_a_sleep_of_no_possible_length_fails_alone(plans: Plans, seconds: str) -> None:
-    (plans.workspace / "big.txt").write_text("5" * 20_000)
+    (plans.workspace / "big.json").write_text(f'"{"5" * 20_000}"')
     value = {"text": "abc", "negative": -1, "huge": 1e300, "list": [1], "none": None}
     steps: list[dict[str, Any]] = [
         work("source", args={"value": value}),
-        {"id": "big", "tool": "read_file", "args": {"path": "big.txt"}},
+        {"id": "big", "tool": "read_json", "args": {"path": "big.json"}},
         {"id": "nap", "tool": "sleep", "args": {"seconds": seconds}},
     ]
     view = await plans.run(steps)

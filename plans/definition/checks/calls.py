@@ -43,7 +43,7 @@ _SETS = r"(?<!\w){0}\+?=|\b(?:for|read|export|local|declare)\b[^;|&\n]*(?<!\w){0
 """How a shell command sets a variable."""
 
 PathCheck = Callable[[Reference, str], Iterable[Problem]]
-"""Given a reference and its field, the problems of its path."""
+"""Given a reference and its field, the problems of its path, and of a value that is all of an argument."""
 
 
 _LISTED = "; `plan tools` lists them"
@@ -122,6 +122,8 @@ def _reference_problems(
             yield call.problem("BAD_EXPRESSION", field, _amid(reference) or _path(reference) or error.message)
         else:
             yield from paths(reference, f"{call.start}{field}") if paths is not None else ()
+    elif reference.whole and paths is not None:
+        yield from paths(reference, f"{call.start}{field}")
 
 
 def _amid(reference: Reference) -> str:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from jmespath.exceptions import JMESPathError
 from jmespath.lexer import Lexer
 
+from plansurvive.plans.definition.checks.kinds import not_a_list, unfit
 from plansurvive.plans.definition.checks.list_values import field_of_list
 from plansurvive.plans.definition.checks.scope import Scope
 from plansurvive.plans.definition.checks.types import Mistake, Schema, Walk
@@ -21,7 +22,7 @@ from plansurvive.plans.errors import BadExpression
 from plansurvive.plans.expressions.conditions import compiled, holds, roots_of
 from plansurvive.plans.expressions.items import list_expression
 from plansurvive.plans.expressions.references import INPUTS, Reference
-from plansurvive.plans.model import Plan, Problem, Step
+from plansurvive.plans.model import Plan, Problem, Step, ToolSpec
 
 FAILS = "BAD_REFERENCE"
 _COMPARED = frozenset(("eq", "ne", "lt", "lte", "gt", "gte"))
@@ -36,8 +37,13 @@ class MeaningCheck:
     def __init__(self, values: Values, hints: Hints) -> None:
         self._values, self._hints = values, hints
 
-    def of_reference(self, reference: Reference, step: Step, scope: Scope, path: str, field: str) -> Iterator[Problem]:
-        """A reference whose path leads nowhere. Of one that fails for certain, a warning FAILS: see `certain`."""
+    def of_reference(
+        self, reference: Reference, step: Step, scope: Scope, path: str, field: str, spec: ToolSpec | None = None
+    ) -> Iterator[Problem]:
+        """A reference whose path leads nowhere, or to a value that its argument cannot be. `spec`: of the tool.
+
+        Of one that fails for certain, a warning FAILS: see `certain`.
+        """
         in_undo = field.startswith("undo.") and reference.root == VALUE
         known = self._values.of_round(step) if in_undo else self._values.of_name(reference.root, scope, step)
         if (quoted := _IN_BRACKETS.match(reference.path)) is not None:
@@ -52,6 +58,12 @@ class MeaningCheck:
         elif known is not None:
             what, inputs = f"'{reference.text}'", reference.root == INPUTS
             yield from self._found(reference.path, None, known, path, field, what, inputs)
+            if (
+                spec is not None
+                and reference.whole
+                and (text := unfit(reference, self._values.of_path(reference.path, known), spec))
+            ):
+                yield Problem(code=FAILS, step_id=path, field=field, message=text, severity="warning")
 
     def of_outputs(self, plan: Plan) -> Iterator[Problem]:
         """Fields in the `outputs` of a plan that cannot exist."""
@@ -77,9 +89,13 @@ class MeaningCheck:
         if step.for_each is not None and isinstance(step.for_each.items, str):
             outer = step.model_copy(update={"for_each": None, "repeat": None})
             text = list_expression(step.for_each.items)
-            yield from self._found(
-                text, lambda name: self._values.of_name(name, scope, outer), None, path, "forEach.items"
-            )
+
+            def of_list(name: str) -> Schema | None:
+                return self._values.of_name(name, scope, outer)
+
+            yield from self._found(text, of_list, None, path, "forEach.items")
+            if said := not_a_list(step.for_each.items, self._values.of_expression(text, of_list)):
+                yield Problem(code=FAILS, step_id=path, field="forEach.items", message=said, severity="warning")
         for number, case in enumerate(step.switch or []):
             if case.when is not None:
                 yield from self._constant(case.when, path, f"switch.{number}.when")

@@ -19,10 +19,11 @@ Lookup = Callable[[str], "Schema | None"]
 LIST_OF = "plans:listOf"
 """In the schema of a list that a construct gives whatever runs: `items` of a loop, or `rounds`."""
 
-_NAMES = {
+NAMES = {
     "string": "a text", "integer": "a number", "number": "a number", "boolean": "true or false", "null": "null",
     "array": "a list", "object": "an object",
 }  # fmt: skip
+"""The types of JSON Schema, as values of them are called."""
 _NUMBERS = frozenset(("integer", "number"))
 _NUMBER = re.compile(r"-?\d+(\.\d+)?")
 _BOOLEANS = {"boolean": ("true", "false")}
@@ -89,7 +90,7 @@ class Walk:
     def _pipe(self, children: list[Any], here: Schema | None, is_top: bool) -> Schema | None:
         found, before = self.of(children[0], here, is_top), len(self.mistakes)
         result = self.of(children[1], found, is_top=False)
-        if _type(found) == "boolean" and len(self.mistakes) > before:
+        if type_of(found) == "boolean" and len(self.mistakes) > before:
             del self.mistakes[before:]
             self._say("`|` gives what is before it to what is behind it; or is written ||")
         return result
@@ -130,8 +131,8 @@ class Walk:
             self._count(str(node["value"]), len(children))
             result = _RESULTS.get(str(node["value"]))
             return {"type": result} if result else None
-        if kind in ("and_expression", "or_expression") and len({_type(each) for each in found}) == 1:
-            return found[0] if _type(found[0]) == "boolean" else None
+        if kind in ("and_expression", "or_expression") and len({type_of(each) for each in found}) == 1:
+            return found[0] if type_of(found[0]) == "boolean" else None
         return {"type": "array"} if kind == "multi_select_list" else None
 
     def _count(self, name: str, given: int) -> None:
@@ -144,7 +145,7 @@ class Walk:
             self.mistakes.append(Mistake(text, fails=True))
 
     def _field(self, schema: Schema | None, name: str) -> Schema | None:
-        kind = _type(schema)
+        kind = type_of(schema)
         if schema is None or not kind:
             return None
         if kind != "object":
@@ -153,7 +154,7 @@ class Walk:
                 "boolean": f"; for !x.{name} write !(x.{name})",
             }
             hint = hints.get(kind, "; leave it out")
-            self.mistakes.append(Mistake(f"there is no '{name}' here: the value is {_NAMES[kind]}{hint}", False))
+            self.mistakes.append(Mistake(f"there is no '{name}' here: the value is {NAMES[kind]}{hint}", False))
             return None
         fields, more = schema.get("properties"), schema.get("additionalProperties")
         if isinstance(fields, Mapping) and name in fields:
@@ -168,17 +169,17 @@ class Walk:
         return None
 
     def _comparison(self, node: Mapping[str, Any], here: Schema | None, is_top: bool) -> Schema | None:
-        left, right = (_type(self.of(child, here, is_top)) for child in node["children"])
+        left, right = (type_of(self.of(child, here, is_top)) for child in node["children"])
         operator = str(node["value"])
         if operator in ("eq", "ne"):
             if left and right and left != right and not {left, right} <= _NUMBERS and "null" not in (left, right):
                 says = "never true" if operator == "eq" else "always true"
-                what = f"the comparison is {says}: {_NAMES[left]} is compared with {_NAMES[right]}"
+                what = f"the comparison is {says}: {NAMES[left]} is compared with {NAMES[right]}"
                 self._say(f"{what}{_other_literal(node['children'], (left, right))}")
         else:
             wrong = next((each for each in (left, right) if each and each not in _NUMBERS), "")
             if wrong:
-                self._say(f"only numbers can be compared by size, and one side is {_NAMES[wrong]}: this is never true")
+                self._say(f"only numbers can be compared by size, and one side is {NAMES[wrong]}: this is never true")
         return {"type": "boolean"}
 
     def _say(self, text: str) -> None:
@@ -198,10 +199,10 @@ def _other_literal(children: list[Any], kinds: tuple[str, str]) -> str:
     return ""
 
 
-def _type(schema: Schema | None) -> str:
+def type_of(schema: Schema | None) -> str:
     """The one type of a schema; empty if it has several, or none is known."""
     kind = schema.get("type") if schema is not None else None
-    return kind if isinstance(kind, str) and kind in _NAMES and schema and not _combines(schema) else ""
+    return kind if isinstance(kind, str) and kind in NAMES and schema and not _combines(schema) else ""
 
 
 def _combines(schema: Schema) -> bool:
@@ -210,16 +211,16 @@ def _combines(schema: Schema) -> bool:
 
 def _items(schema: Schema | None) -> Schema | None:
     """The schema of a list's items; None if it is not known to be a list."""
-    found = schema.get("items") if schema is not None and _type(schema) == "array" else None
+    found = schema.get("items") if schema is not None and type_of(schema) == "array" else None
     return found if isinstance(found, Mapping) else None
 
 
 def _flat(schema: Schema | None) -> Schema | None:
     """The schema of a list whose items that are lists became several items."""
     items = _items(schema)
-    if items is None or not _type(items):
+    if items is None or not type_of(items):
         return {"type": "array"}
-    return items if _type(items) == "array" else schema
+    return items if type_of(items) == "array" else schema
 
 
 def _of_value(value: Any) -> Schema | None:

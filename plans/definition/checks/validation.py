@@ -25,6 +25,7 @@ from plansurvive.plans.definition.dependencies import Mention, find_cycles, ment
 from plansurvive.plans.definition.language import PLAIN, Language
 from plansurvive.plans.definition.near_names import Hints
 from plansurvive.plans.definition.parsing import MAX_FOUND
+from plansurvive.plans.definition.plain_words import shown
 from plansurvive.plans.definition.scopes import VALUE, Body, CallOf, bodies, call_names, item_names, plan_bodies, walk
 from plansurvive.plans.errors import BadExpression
 from plansurvive.plans.expressions.references import Reference, in_text
@@ -151,7 +152,9 @@ class _Check:
                 self._add(tool_problems(call, self._tools, scope, self._hints, self._language))
                 for check in self._language.calls:
                     self._add(check(call, self._tools, self._language))
-            paths = partial(self._path, step=step, scope=scope, path=call.path)
+            paths = partial(
+                self._path, step=step, scope=scope, path=call.path, spec=self._tools.get(call.tool) if here else None
+            )
             self._add(reference_problems(call, scope, self._inputs, self._hints, "args", paths, self._language))
         if here:
             for of_step in self._language.checks:
@@ -163,8 +166,10 @@ class _Check:
             self._add(construct_problems(step, scope, self._hints))
             self._inside(step, scope)
 
-    def _path(self, reference: Reference, field: str, *, step: Step, scope: Scope, path: str) -> Iterator[Problem]:
-        return self._meaning.of_reference(reference, step, scope, path, field)
+    def _path(
+        self, reference: Reference, field: str, *, step: Step, scope: Scope, path: str, spec: ToolSpec | None
+    ) -> Iterator[Problem]:
+        return self._meaning.of_reference(reference, step, scope, path, field, spec)
 
     def _inside(self, step: Step, scope: Scope) -> None:
         found = [(body, scope.of(step, body)) for body in bodies(step)]
@@ -294,7 +299,7 @@ def input_values(
             text = f"the input '{name}'{_about(declared)} is required{how}"
             found.append(Problem(code="MISSING_INPUT", field=f"inputs.{name}", message=text))
         elif name in given and not has_type(value, declared):
-            what = f"the input '{name}'{_about(declared)} should be {KINDS[declared.type]}; it is {_short(value)}"
+            what = f"the input '{name}'{_about(declared)} should be {KINDS[declared.type]}; it is {shown(value)}"
             text = f"{what}; pass another{'' if in_file else f', such as --input {name}={_EXAMPLES[declared.type]}'}"
             found.append(Problem(code="BAD_INPUT", field=f"inputs.{name}", message=text))
         values[name] = value
@@ -326,13 +331,13 @@ _EXAMPLES = {
 
 
 def _about(declared: Input) -> str:
-    return f" ({_short(declared.description)[1:-1]})" if declared.description else ""
+    return f" ({shown(declared.description)[1:-1]})" if declared.description else ""
 
 
 def _defaults(plan: Plan) -> Iterator[Problem]:
     for name, declared in plan.inputs.items():
         if declared.default is not None and not has_type(declared.default, declared):
-            text = f"should be {KINDS[declared.type]}, the type of the input; it is {_short(declared.default)}"
+            text = f"should be {KINDS[declared.type]}, the type of the input; it is {shown(declared.default)}"
             yield Problem(code="BAD_INPUT", field=f"inputs.{name}.default", message=text)
 
 
@@ -346,8 +351,3 @@ def has_type(value: Any, declared: Input) -> bool:
 def condition_problems(plan: Plan) -> list[Problem]:
     """Expressions that do not parse. The dependencies of their steps are unknown until they do."""
     return [problem for path, step in walk(plan) for problem in unreadable(step, path[: -len(step.id)])]
-
-
-def _short(value: Any) -> str:
-    text = repr(value)
-    return text if len(text) <= 80 else text[:77] + "..."

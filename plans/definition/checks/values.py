@@ -87,6 +87,13 @@ class Values:
         except BadExpression:
             return None
 
+    def of_path(self, path: str, here: Schema) -> Schema | None:
+        """The schema of what the path of a reference gives, in a value; None if it does not parse."""
+        try:
+            return Walk(lambda _: None, lambda *_: "").of(compiled(path).parsed, here, is_top=False) if path else here
+        except BadExpression:
+            return None
+
     def _variable(self, name: str, scope: Scope) -> Schema | None:
         owner, around = scope.owner, scope.around
         if owner is None or around is None:

@@ -77,7 +77,11 @@ def test_plan_check_finds_what_is_wrong_with_a_question(args: dict[str, Any], fi
 
 
 def test_plan_check_leaves_open_what_is_only_known_when_the_step_asks() -> None:
-    plan = plan_of(ask("list"), ask(choices="$list", default="x"), ask("deep", schema={"enum": "$list"}, default=1))
+    plan = plan_of(
+        ask("list", schema={"type": "array"}),
+        ask(choices="$list", default="x"),
+        ask("deep", schema={"enum": "$list"}, default=1),
+    )
     assert problems(plan, SPECS, language=LANGUAGE) == []
     assert problem({"question": "?", "choices": ["a", "a"]}) == 'args.choices: "a" occurs twice; each choice must ' \
         "differ from the others"  # fmt: skip

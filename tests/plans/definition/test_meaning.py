@@ -304,6 +304,79 @@ def test_a_function_with_too_few_or_too_many_values_is_refused_before_the_plan_r
     assert "takes" in problem.message
 
 
+TAKES = KNOWN | {
+    "takes": spec(
+        "takes", {
+            "names": {"anyOf": [{"type": "array"}, {"type": "null"}], "default": None},
+            "number": {"type": "number", "default": 0}, "text": TEXT | {"default": ""}, "any": {"default": None},
+            "map": {"type": "object", "default": {}},
+        },
+    )
+}  # fmt: skip
+CERTAIN: dict[str, tuple[str, str, Data]] = {
+    "a loop over a text": ("forEach.items", "'$text' is a text: find_files gives", noted("x", forEach="$text")),
+    "over a field that is one": (
+        "forEach.items", "'work.two' is a text: find_files gives", noted("x", forEach="work.two")
+    ),
+    "over a number": ("forEach.items", "'build.exitCode' is a number", noted("x", forEach="build.exitCode")),
+    "over an object": ("forEach.items", "'$work' is an object: take a field of it", noted("x", forEach="$work")),
+    "over one with lists": ("forEach.items", "its lists are files; write $lists.files", noted("x", forEach="$lists")),
+    "over an input": ("forEach.items", "'$inputs.name' is a text", noted("x", forEach="$inputs.name")),
+    "a list that is a text": (
+        "args.names", "'names' should be a list, and '$text' is a text: find_files gives",
+        {"id": "x", "tool": "takes", "args": {"names": "$text"}},
+    ),
+    "a text that is a list": (
+        "args.text", "should be a string, and '$ls' is a list: as a text it is written {{ls}}",
+        {"id": "x", "tool": "takes", "args": {"text": "$ls"}},
+    ),
+    "a number that is a text": (
+        "args.number", "should be a number, and '$ls[0].name' is a text",
+        {"id": "x", "tool": "takes", "args": {"number": "$ls[0].name"}},
+    ),
+    "an object that is a text, in an undo": (
+        "undo.args.map", "should be an object, and '$value' is a text",
+        {"id": "x", "tool": "text", "undo": {"tool": "takes", "args": {"map": "$value"}}},
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", CERTAIN)
+def test_a_value_of_a_type_that_cannot_be_there_is_refused_before_the_plan_runs(name: str) -> None:
+    field, says, step = CERTAIN[name]
+    lists = {
+        "id": "lists",
+        "tool": "agent",
+        "args": {"objective": "o", "outputSchema": closed(files={"type": "array"})},
+    }
+    plan = read_plan({"steps": [*BEFORE, lists, step], "inputs": {"name": {"default": "x"}}})
+    assert not isinstance(plan, list)
+    [problem] = problems(plan, TAKES, language=LANGUAGE)
+    assert (problem.code, problem.field, problem.severity) == ("BAD_REFERENCE", field, "warning")
+    assert says in problem.message
+    assert errors(certain([problem]))
+
+
+FITS: list[Data] = [
+    noted("x", forEach="$ls"),
+    noted("x", forEach="ls[].name"),
+    noted("x", forEach="$any"),
+    noted("x", forEach="any || text"),
+    noted("x", forEach="values(work)"),
+    noted("x", forEach="$safe"),
+    {"id": "x", "tool": "takes", "args": {"names": "$ls[*].name", "number": "$build.exitCode", "text": "$text"}},
+    {"id": "x", "tool": "takes", "args": {"names": "$any", "text": "$build.stdout", "any": "$ls", "map": "$work"}},
+    {"id": "x", "tool": "takes", "args": {"map": {"text": "$ls"}, "text": "{{ls}}"}},
+]
+
+
+@pytest.mark.parametrize("step", FITS, ids=range(len(FITS)))
+def test_a_value_that_may_have_the_type_is_no_problem(step: Data) -> None:
+    plan = read_plan({"steps": [*BEFORE, step]})
+    assert not isinstance(plan, list)
+    assert problems(plan, TAKES, language=LANGUAGE) == []
+
+
 FINE = [
     noted("$build.stdout"),
     noted("$build.stdout.file"),

@@ -178,7 +178,7 @@ def test_inputs_take_their_defaults_and_given_values() -> None:
         ({}, "MISSING_INPUT", "inputs.who", "--input who=VALUE"),
         ({"who": "x", "whom": "y"}, "UNKNOWN_INPUT", "inputs.whom", "did you mean 'who'?"),
         ({"who": 5}, "BAD_INPUT", "inputs.who", "should be a string; it is 5"),
-        ({"who": "x", "n": True}, "BAD_INPUT", "inputs.n", "should be a whole number; it is True"),
+        ({"who": "x", "n": True}, "BAD_INPUT", "inputs.n", "should be a whole number; it is true"),
     ],
 )
 def test_a_wrong_input_is_named(given: dict[str, Any], code: str, field: str, mend: str) -> None:

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from plansurvive.plans.errors import BadReference
-from plansurvive.plans.expressions.references import MAX_IN_CODE, check_code, fill, fill_at, fill_text, find
+from plansurvive.plans.expressions.references import MAX_IN_CODE, check_code, describe, fill, fill_at, fill_text, find
 
 VALUES: dict[str, Any] = {
     "step_1": {"rows": [{"name": "ann", "age": 5}], "odd key": 1, "n": 2.5, "ok": False, "text": "hi"},
@@ -110,6 +110,17 @@ def test_a_reference_without_a_value_is_refused_with_its_reason(text: str, why: 
         fill_text(text, VALUES)
     assert why in caught.value.message
     assert caught.value.code == "BAD_REFERENCE"
+
+
+@pytest.mark.parametrize(
+    ("value", "words"),
+    [
+        ("a", "a text"), (3, "the number 3"), (1.5, "the number 1.5"), (True, "true"), (False, "false"),
+        (None, "null"), ([1], "a list of 1"), ({"a": 1}, "an object with a"),
+    ],
+)  # fmt: skip
+def test_a_value_is_described_in_words_of_plan_files(value: Any, words: str) -> None:
+    assert describe(value) == words
 
 
 def test_references_are_found_with_their_places_in_reading_order() -> None:
