@@ -60,17 +60,17 @@ class Sought(NamedTuple):
     """What to do now."""
     plan: str = ""
     """The id; empty where it was not a plan that was looked for."""
-    namespace: str = ""
-    """Where it was looked for, if that is not the usual one: what is missed may be in that."""
+    place: str = ""
+    """Where it was looked for, as `client.missing.in_namespace` has it."""
     near: str = ""
     """The id that is probably meant."""
 
     @property
     def sentence(self) -> str:
         """All of it."""
-        where = f"in the namespace '{self.namespace}' of this server" if self.namespace else "on this server"
+        where = f"{self.place} of this server" if self.place else " on this server"
         hint = f"; did you mean '{self.near}'?" if self.near else ""
-        return f"{self.what} {where}; {self.instead}{hint}"
+        return f"{self.what}{where}; {self.instead}{hint}"
 
 
 class PlanNotFound(PlanError):

@@ -22,13 +22,13 @@ async def completed(client: Client | Callable[[], Awaitable[Client]], error: Pla
     with suppress(PlanError):
         client = client if isinstance(client, Client) else await client()
         near = await _near(client, error.sought.plan) if error.sought.plan else error.sought.near
-        return type(error)(error.sought._replace(namespace=unusual_namespace(client), near=near))
+        return type(error)(error.sought._replace(place=in_namespace(client), near=near))
     return error
 
 
-def unusual_namespace(client: Client) -> str:
-    """The namespace that a client works in; empty if it is the usual one."""
-    return "" if client.namespace == DEFAULT_NAMESPACE else client.namespace
+def in_namespace(client: Client) -> str:
+    """Where a client looks, unless it is the usual namespace: what is missed may be in that one."""
+    return "" if client.namespace == DEFAULT_NAMESPACE else f" in the namespace '{client.namespace}'"
 
 
 async def _near(client: Client, plan: str) -> str:

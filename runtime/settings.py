@@ -49,9 +49,8 @@ class SettingError(PlanError):
 
 
 def said(error: PlanError) -> str:
-    """An error as programs print it: its code and its message, which names a setting once."""
-    setting = error.code.removeprefix("BAD_SETTING:")
-    return f"{error.code.replace(':', ': ')}: {error.message.removeprefix(f'{setting}: ')}"
+    """An error as programs print it: its code and its message, which begins with the setting of `BAD_SETTING:NAME`."""
+    return f"{error.code.partition(':')[0]}: {error.message}"
 
 
 _SEPARATORS = re.compile(r"[:;\s]+")

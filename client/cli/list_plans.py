@@ -18,7 +18,7 @@ from plansurvive.client.cli.terminal.options import AsJson
 from plansurvive.client.cli.terminal.session import Connected
 from plansurvive.client.feature import views_of_features
 from plansurvive.client.listing import Listed, list_plans, with_undos
-from plansurvive.client.missing import unusual_namespace
+from plansurvive.client.missing import in_namespace
 from plansurvive.plans.errors import PlanError
 from plansurvive.plans.flow.closing_state import PHASES
 from plansurvive.plans.run import PlanStatus
@@ -88,15 +88,15 @@ def list_(
         known = await how_they_stand(here, found)
         if awaiting:
             found = [each for each in found if each.status in _BY_ITSELF or known[each.plan_id].asks][:limit]
-        return found, known, unusual_namespace(here.client)
+        return found, known, in_namespace(here.client)
 
-    found, known, namespace = session.run(collect, worker=False)
+    found, known, place = session.run(collect, worker=False)
     if as_json:
         output.show_json([{**each.model_dump(mode="json"), **_json(known.get(each.plan_id))} for each in found])
     elif found:
         show_plans(found, known)
     else:
-        output.say(_nothing(running, awaiting, statuses, since, schedule, more, namespace))
+        output.say(_nothing(running, awaiting, statuses, since, schedule, more, place))
 
 
 def show_plans(found: list[Listed], known: Mapping[str, Standing]) -> None:
@@ -283,7 +283,7 @@ def _nothing(
     since: str | None,
     schedule: str | None,
     more: Given,
-    namespace: str,
+    place: str,
 ) -> str:
     """What an empty list means: which filters were used, and what to do."""
     if schedule is not None and not (running or awaiting or statuses or since or more):
@@ -294,7 +294,6 @@ def _nothing(
     parts += [f"was started since {line(since)}"] if since else []
     parts += [f"was started by schedule {line(schedule)}"] if schedule else []
     parts += [f"fits --{name.replace('_', '-')}" for name in more]
-    place = f" in the namespace '{namespace}'" if namespace else ""
     if parts:
         return f"No plan{place} {' and '.join(parts)}. All plans: plan list"
     setting = " (TEMPORAL_NAMESPACE)" if place else ""

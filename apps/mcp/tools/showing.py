@@ -17,6 +17,7 @@ from plansurvive.apps.mcp.tools.adding import Kind, add
 from plansurvive.apps.mcp.tools.views import MAX_STEPS, Awaited, PlanId, Shown, StepId, shown
 from plansurvive.apps.mcp.tools.waiting import Wait, news
 from plansurvive.client import runs
+from plansurvive.client.missing import in_namespace
 from plansurvive.client.requests.connected import Connected
 from plansurvive.plans.model import Value
 from plansurvive.plans.run import PlanStatus
@@ -71,7 +72,10 @@ class Showing:
         listed = [each async for each in runs.list_plans(here.client, running=running, limit=limit)]
         names = set(PlanListed.model_fields)
         rows = [PlanListed.model_validate(each.model_dump(include=names, by_alias=False)) for each in listed]
-        text = "\n".join(f"{each.plan_id} {each.status} {line(each.title)}" for each in rows) or "There are no plans."
+        text = (
+            "\n".join(f"{each.plan_id} {each.status} {line(each.title)}" for each in rows)
+            or f"There are no plans{in_namespace(here.client)}."
+        )
         return reply(ListShown(plans=rows), text)
 
     async def plan_show(

@@ -16,6 +16,7 @@ from plansurvive.apps.web.common.service import own_decisions, service_of
 from plansurvive.client.access import person_of
 from plansurvive.client.children.naming import parts
 from plansurvive.client.listing import Listed, list_plans, with_undos
+from plansurvive.client.missing import in_namespace
 from plansurvive.client.overview.standing import Standing
 from plansurvive.plans.flow.closing_state import PHASES
 from plansurvive.plans.flow.ids import pattern_of
@@ -136,8 +137,8 @@ async def index(request: Request) -> Response:
     found = await _found(client, wanted)
     known = await service_of(request).standings(found.plans)
     rows = [Row(each, known.get(each.plan_id)) for each in found.plans]
-    return page(request, "plans.html", nav="plans", wanted=wanted, found=found, rows=rows, statuses=list(PlanStatus),
-                most=MAX_LOOKED_AT)  # fmt: skip
+    return page(request, "plans.html", nav="plans", place=in_namespace(client), wanted=wanted, found=found,
+                rows=rows, statuses=list(PlanStatus), most=MAX_LOOKED_AT)  # fmt: skip
 
 
 async def inbox_count(request: Request) -> Response:

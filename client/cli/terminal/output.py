@@ -178,9 +178,9 @@ def show_error(error: PlanError, *, as_json: bool, where: str = "", lines: Seque
     elif isinstance(error, InvalidPlan):
         show_problems(error.problems, where, lines, error.head if isinstance(error, EditRefused) else "")
     else:
-        code = error.code.replace(":", ": ")  # BAD_SETTING:NAME, as scripts know it
-        head, *rest = safe(said(error).removeprefix(f"{code}: ")).splitlines() or [""]
-        rows = [Text.assemble((f"{code}: ", "bold red"), head), *(Text(f"  {each}") for each in rest)]
+        code, head = said(error).split(" ", 1)
+        head, *rest = safe(head).splitlines() or [""]
+        rows = [Text.assemble((f"{code} ", "bold red"), head), *(Text(f"  {each}") for each in rest)]
         remark(Text("\n").join(each for row in rows for each in broken(row, err())))
 
 
