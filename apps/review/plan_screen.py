@@ -75,6 +75,7 @@ class LivePlan(App[str]):
         self._shown: tuple[Any, ...] = ()
         self._was_at_end = self._is_laid_out = False
         self._since = 0.0
+        self._said = self._away = ""
 
     def compose(self) -> ComposeResult:
         """Heading, steps and detail, remark, keys."""
@@ -133,11 +134,20 @@ class LivePlan(App[str]):
 
     def say(self, sentence: str) -> None:
         """Show a remark until the next one."""
+        self._said = sentence
         self._screen_one("#said").update(Text(safe(sentence)))
+
+    def lost(self, sentence: str) -> None:
+        """Server or worker does not answer: a remark until it does."""
+        self._away = sentence
+        self.say(sentence)
 
     async def refresh_view(self) -> None:
         """Query the plan and draw what changed."""
-        view = await runs.show_patiently(self.client, self.plan, self.say)
+        view = await runs.show_patiently(self.client, self.plan, self.lost)
+        if self._away and self._said == self._away:
+            self.say("")
+        self._away = ""
         if self.look is not None and (view != self.view or self.around is NOTHING):
             around = await self.look(view, self.around if view.version == self.view.version else NOTHING)
             if around != self.around:
@@ -227,7 +237,7 @@ class LivePlan(App[str]):
 
     async def _follow(self) -> None:
         try:
-            async for _ in runs.changes(self.client, self.plan, self.say):
+            async for _ in runs.changes(self.client, self.plan, self.lost):
                 start = time.monotonic()
                 await self.refresh_view()
                 await asyncio.sleep(min(LAG_SECONDS, SHARE * (time.monotonic() - start)))

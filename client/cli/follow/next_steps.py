@@ -6,7 +6,7 @@ Asked of the plan only when it waits and something has changed, and of the serve
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 
 from rich.console import Console
@@ -78,7 +78,7 @@ def awaited(view: BriefView) -> list[str]:
     return held + sorted(asking | {item.step_id for item in view.pending})
 
 
-def folded(texts: Sequence[str], width: int, indent: str = "") -> list[str]:
+def folded(texts: Iterable[str], width: int, indent: str = "") -> list[str]:
     """Sentences as safe rows of at most `width` columns, broken at spaces; what continues one is indented."""
     rows = []
     for text in texts:

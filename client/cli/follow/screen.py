@@ -67,7 +67,7 @@ class Screen:
         self._later: set[str] = set()
         self._question: Question | None = None
         self._since = 0.0
-        self._notice, self._noticed = "", 0.0
+        self._notice, self._noticed, self._away = "", 0.0, ""
         self._put_off: str | None = None
         self._sending: set[asyncio.Task[None]] = set()
         self._live: dict[str, LiveView] = {}
@@ -80,7 +80,7 @@ class Screen:
         """Show the plan until it has ended; the final board stays on the screen."""
         with self._drawing(), keys(self._pressed) as keyboard, self._looking():
             self._keyboard = keyboard
-            async for _ in runs.changes(self._client, self._plan, self._say):
+            async for _ in runs.changes(self._client, self._plan, self._lost):
                 await self._update()
                 # The files that pending calls write are compared with those of this machine.
                 queue = self._queue = self._queue or (await describe(self._here.client, self._plan)).task_queue
@@ -88,7 +88,7 @@ class Screen:
                 self._ask()
                 if not self._answering and self._board is not None:
                     self._board.refresh()
-            self._progress, self._question = Progress(await runs.brief(self._client, self._plan, self._say)), None
+            self._progress, self._question = Progress(await runs.brief(self._client, self._plan, self._lost)), None
 
     @contextmanager
     def _drawing(self) -> Iterator[None]:
@@ -129,17 +129,18 @@ class Screen:
         view = self._view
         is_small = view is None or len(view.steps) + view.inside.get("total", 0) <= SMALL_STEPS
         if is_small or self._progress is None or self._progress.view.inside:
-            self._progress = Progress(await runs.brief(self._client, self._plan, self._say))
+            self._progress = Progress(await runs.brief(self._client, self._plan, self._lost))
         else:
             while found := await self._events(self._progress.view.seq):
                 if not self._progress.apply(found):
-                    self._progress = Progress(await runs.brief(self._client, self._plan, self._say))
+                    self._progress = Progress(await runs.brief(self._client, self._plan, self._lost))
+        self._away = ""
         if not is_small:
             await asyncio.sleep(min(LAG_SECONDS, SHARE * (time.monotonic() - start)))
 
     async def _events(self, since: int) -> list[EventView]:
         return await patiently(
-            self._client, self._plan, self._say, lambda: runs.events(self._client, self._plan, since)
+            self._client, self._plan, self._lost, lambda: runs.events(self._client, self._plan, since)
         )
 
     @property
@@ -148,7 +149,7 @@ class Screen:
 
     def _render(self) -> RenderableType:
         if self._view is None:
-            return Text(self._notice or "Waiting for the plan to answer ...", style="dim")
+            return Text(self._away or self._notice or "Waiting for the plan to answer ...", style="dim")
         footer = self._footer()
         height = _height(self._console)
         view = joined(self._view, self._live)
@@ -167,9 +168,10 @@ class Screen:
         return [*rows, *self._remark()]
 
     def _remark(self) -> list[Text]:
-        """What was said last, for a while."""
+        """What was said last, for a while; and what keeps the board from being up to date, as long as it does."""
         is_news = self._notice and time.monotonic() - self._noticed < NOTICE_SECONDS
-        return [Text(row, "dim") for row in folded([self._notice], self._console.width - 1)] if is_news else []
+        said = [Text(row, "dim") for row in folded([self._notice], self._console.width - 1)] if is_news else []
+        return said + [Text(row, "yellow") for row in folded(filter(None, [self._away]), self._console.width - 1)]
 
     def _asking(self, question: Question) -> list[Text]:
         """The question: as much of the call as there is room for, and the keys."""
@@ -272,6 +274,10 @@ class Screen:
         if not item.is_question:
             keys = f"[y]es   [n]o   [c] no, with a comment{every}{more}   [l]ater"
         return keys if sys.stdin.isatty() else item.commands(self._plan)
+
+    def _lost(self, sentence: str) -> None:
+        """Server or worker does not answer: said until it does."""
+        self._away = sentence
 
     def _say(self, sentence: str, put_off: Card | None = None) -> None:
         """Remark something; `put_off`: only as long as this is still to be decided."""

@@ -158,6 +158,18 @@ async def test_a_change_elsewhere_does_not_disturb_a_form(open_screen: Open) -> 
         assert (await screen.saved_as(3))[0]["path"] == "za.txt"
 
 
+async def test_it_says_that_the_server_is_away_as_long_as_it_is(open_screen: Open) -> None:
+    async with open_screen() as screen:
+        screen.app.lost("The server is away.")
+        await screen.until_shown("The server is away.")
+        await screen.app.refresh_view()
+        await screen.until(lambda: "The server is away." not in screen.text, "the server answers again")
+        screen.app.lost("The server is away.")
+        screen.app.say("The plan runs.")
+        await screen.app.refresh_view()
+        await screen.until_shown("The plan runs.")
+
+
 @pytest.mark.slow
 @pytest.mark.in_turn
 async def test_the_plan_begins_and_its_steps_are_approved_on_the_screen(open_screen: Open, workspace: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import signal
@@ -12,10 +13,12 @@ from pathlib import Path
 
 import pytest
 
+from plansurvive.client.cli.follow.screen import NOTICE_SECONDS
 from plansurvive.runtime import background_worker, server
 from plansurvive.runtime.connect import reach
 from plansurvive.runtime.settings import Settings
-from tests.client.cli.command import line_with, plan, running
+from tests.client.cli.command import line_with, plan, running, written
+from tests.client.cli.follow.test_screen import terminal
 from tests.kit.driving import GO
 from tests.kit.waiting import until
 from tests.nightly import only_nightly
@@ -77,6 +80,27 @@ async def test_a_server_that_was_stopped_on_purpose_is_not_started_by_whoever_fo
             seen += (await process.stderr.readline()).decode()
         assert "starting it again" not in seen
         assert server.recorded(embedded) is None
+
+
+@pytest.mark.slow
+async def test_a_board_says_that_the_server_is_away_as_long_as_it_is(embedded: Settings, workspace: Path) -> None:
+    environ = os.environ | embedded.as_environ()
+    asks = {"steps": [{"id": "colour", "tool": "ask", "args": {"question": "Which colour?"}}]}
+    file = written(workspace.parent / "plan.json", asks)
+    assert (await plan(environ, "start", file, "--id", "asks", "--workspace", str(workspace))).code == 0
+    async with terminal(environ, "watch", "asks") as screen:
+        await until(lambda: "Answer colour?" in screen.text, "it is asked")
+        await server.stop(embedded)
+        await until(lambda: "does not answer" in screen.text, "it says that the server is away")
+        seen = len(screen.text)
+        await asyncio.sleep(NOTICE_SECONDS + 1)
+        assert "does not answer" in screen.text[seen:].rpartition("Answer colour?")[2]
+        assert (await plan(environ, "show", "asks")).code == 0, "which starts the server"
+
+        def is_over() -> bool:
+            return "does not answer" not in screen.text.rpartition("Answer colour?")[2]
+
+        await until(is_over, "the board is up to date again")
 
 
 @pytest.mark.parametrize("verb", ["run", only_nightly("watch")])
