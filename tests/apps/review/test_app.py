@@ -161,7 +161,6 @@ async def test_a_change_elsewhere_does_not_disturb_a_form(open_screen: Open) -> 
 async def test_it_says_that_the_server_is_away_as_long_as_it_is(open_screen: Open) -> None:
     async with open_screen() as screen:
         screen.app.lost("The server is away.")
-        await screen.until_shown("The server is away.")
         await screen.app.refresh_view()
         await screen.until(lambda: "The server is away." not in screen.text, "the server answers again")
         screen.app.lost("The server is away.")
