@@ -9,7 +9,7 @@ from plansurvive.client.live.in_flight import InFlight
 from plansurvive.plans.flow.ids import lineage
 from plansurvive.plans.run import Status
 from plansurvive.plans.views.models import BriefView
-from plansurvive.plans.views.models.live import LiveView, attempt_text, numbered, told
+from plansurvive.plans.views.models.live import LiveView, attempt_text, told
 
 
 def by_step(seen: Sequence[InFlight]) -> dict[str, LiveView]:
@@ -27,15 +27,15 @@ def by_step(seen: Sequence[InFlight]) -> dict[str, LiveView]:
 def with_blocks(live: Mapping[str, LiveView]) -> dict[str, LiveView]:
     """`live`, and by the id of each block or loop what is told of the step inside it that was tried most often.
 
-    Percent and attempts are that step's own: the line names it and its attempt.
+    Percent and attempts are that step's own, which `what` names.
     """
     found = dict(live)
     for name, each in sorted(live.items(), key=lambda known: known[1].attempt):
         outer = [*lineage(name)][-1:]
         if outer not in ([], [name]) and not each.is_plain:
-            attempt = numbered(each.attempt, each.of) if each.attempt > 1 else ""
-            parts = [name.removeprefix(outer[0]).lstrip("."), attempt, each.line]
-            found[outer[0]] = LiveView(line=": ".join(filter(None, parts)))
+            inner = name.removeprefix(outer[0]).lstrip(".")
+            named = {"what": ": ".join(filter(None, (inner, each.what))), "line": f"{inner}: {each.line}".rstrip(": ")}
+            found[outer[0]] = each.model_copy(update=named)
     return found
 
 

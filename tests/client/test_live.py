@@ -23,7 +23,7 @@ from plansurvive.features.agents.model.order import AgentOrder
 from plansurvive.plans.activity_io import Attempt
 from plansurvive.plans.run import Options
 from plansurvive.plans.views.models import BriefView
-from plansurvive.plans.views.models.live import LiveView, attempt_text, live_of
+from plansurvive.plans.views.models.live import attempt_text, live_of
 from plansurvive.plans.views.steps.row import live_row
 from plansurvive.runtime.settings import Settings
 from plansurvive.runtime.task_queues import listeners
@@ -236,7 +236,7 @@ def test_a_watcher_is_told_which_step_of_a_child_plan_an_attempt_or_progress_is_
 def test_a_loop_tells_of_the_item_tried_most_often_and_never_takes_its_percent_for_its_own() -> None:
     seen = {"each[a].x": live_of({"line": "begun", "progress": 5}), "each[b]": live_of(DETAILS), "poll#2": live_of({})}
     found = with_blocks(seen)
-    assert found == seen | {"each": LiveView(line="[b]: attempt 2 of 3: half")}
+    assert found == seen | {"each": seen["each[b]"].model_copy(update={"what": "[b]", "line": "[b]: half"})}
     inside = {"kind": "each", "counts": {"running": 2}, "total": 2, "began": 2}
     step = {"id": "each", "tool": "", "status": "running", "inside": inside}
     view = BriefView.read({"status": "running", "steps": [step]})
@@ -252,6 +252,13 @@ def test_attempts_of_a_child_plans_step_are_not_those_of_the_step_that_runs_it()
     assert (stands.attempt, stands.error, stands.share) == ("", "", None)
     assert stands.text == "book/retry: attempt 2 of 3 in 3 min 27 s: busy"
     assert in_words(live, NOW) == stands.text
+
+
+def test_a_loop_tells_which_item_lost_its_worker() -> None:
+    lost = Attempt(number=1, began=NOW, duration=1.0, code="WORKER_LOST", error="its worker was lost")
+    item = live_of({"attempts": [lost.model_dump(mode="json")]}, NOW - timedelta(seconds=60))
+    found = with_blocks({"each[a]": item})["each"]
+    assert in_words(found, NOW) == "[a]: attempt 1 awaits a worker: its worker was lost"
 
 
 def test_of_an_agents_calls_the_one_tried_most_often_is_shown_with_its_tool() -> None:

@@ -57,6 +57,11 @@ class NextSteps:
         texts = [f"next  {action.command}   {action.sentence}" for action in self._found[:SHOWN]]
         return [Text(row, style="dim", no_wrap=True) for row in folded(texts, width, INDENT)]
 
+    @property
+    def is_unserved(self) -> bool:
+        """Whether no worker serves the plan, so that no decision has an effect."""
+        return self._about is not None and not self._about[1]
+
     async def _look(self, view: BriefView) -> None:
         queue = (await describe(self._client, self._plan)).task_queue
         is_served = bool(await listeners(self._client, queue))

@@ -161,10 +161,10 @@ class Screen:
         request = self._live.get("")
         if request and request.attempt > 1:
             rows.append(Text(line(f"LLM request: {in_words(request, datetime.now(UTC))}"), style="dim"))
-        if self._question:
-            rows += self._asking(self._question)
-        elif self._view is not None:
+        if self._view is not None and (not self._question or self._next.is_unserved):
             rows += self._next.rows(self._view, self._console.width - 1)
+        if self._question:
+            rows += self._asking(self._question, len(rows))
         return [*rows, *self._remark()]
 
     def _remark(self) -> list[Text]:
@@ -173,15 +173,15 @@ class Screen:
         said = [Text(row, "dim") for row in folded([self._notice], self._console.width - 1)] if is_news else []
         return said + [Text(row, "yellow") for row in folded(filter(None, [self._away]), self._console.width - 1)]
 
-    def _asking(self, question: Question) -> list[Text]:
-        """The question: as much of the call as there is room for, and the keys."""
+    def _asking(self, question: Question, above: int) -> list[Text]:
+        """The question: as much of the call as there is room for, and the keys. `above`: rows before it."""
         number = len(self._view.pending) + sum(self._view.more_pending.values()) if self._view else 0
         more = f"  ({number - 1} more)" if number > 1 else ""
         always = [f"[a]lways: {question.item.always}"] if question.item.always else []
         scope = [Text(f"  {row}", "dim") for row in folded(always, self._console.width - 3, " " * 10)]
         steps = len(self._view.steps) if self._view else 0
         besides = more_lines(self._view, self._console.width) if self._view else 0
-        around = AROUND_LINES + besides + min(steps, LISTED + 1) + len(scope) + len(self._remark())
+        around = AROUND_LINES + above + besides + min(steps, LISTED + 1) + len(scope) + len(self._remark())
         _, place = question.window(self._console.width - 1, _height(self._console) - around)
         verb = "Answer" if question.item.is_question else "Approve"
         head = Text.assemble((f"{verb} ", ASKING[1]), (line(question.item.step_id), "bold"), f"?{more}")

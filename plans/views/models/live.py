@@ -36,7 +36,7 @@ class LiveView(Value):
     progress: int | None = Field(default=None, description="Percent, as the tool reports it.")
     line: str = Field(default="", description="The tool's last line of progress.")
     what: str = Field(
-        default="", description="The step of a child plan, or the agent's call, that this is of; `line` begins with it."
+        default="", description="The step inside it, or the agent's call, that this is of; `line` begins with it."
     )
     limit: str = Field(default="", description="The limit that it waits for (limits.toml), until `next_at`.")
     attempts: list[Attempt] = Field(default_factory=list, description="The attempts before, oldest first.")

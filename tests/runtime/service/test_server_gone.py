@@ -103,6 +103,19 @@ async def test_a_board_says_that_the_server_is_away_as_long_as_it_is(embedded: S
         await until(is_over, "the board is up to date again")
 
 
+@pytest.mark.slow
+async def test_a_board_that_asks_says_that_no_worker_is_there(embedded: Settings, workspace: Path) -> None:
+    environ = os.environ | embedded.as_environ()
+    asks = {"steps": [{"id": "colour", "tool": "ask", "args": {"question": "Which colour?"}}]}
+    file = written(workspace.parent / "plan.json", asks)
+    assert (await plan(environ, "start", file, "--id", "asks", "--workspace", str(workspace))).code == 0
+    async with terminal(environ, "watch", "asks") as screen:
+        await until(lambda: "Answer colour?" in screen.text, "it is asked")
+        assert await background_worker.stop_workers(embedded)
+        await until(lambda: "starts a worker: none serves the plan" in screen.text, "it says that there is none")
+        assert "Answer colour?" in screen.text.rpartition("none serves the plan")[2]
+
+
 @pytest.mark.parametrize("verb", ["run", only_nightly("watch")])
 async def test_a_worker_that_died_is_replaced_by_whoever_follows(
     embedded: Settings, workspace: Path, verb: str
