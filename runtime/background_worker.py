@@ -21,7 +21,7 @@ import re
 import signal
 import socket
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 from temporalio.service import RPCError
@@ -57,6 +57,8 @@ class BackgroundWorker(daemon.Process):
     code: str = ""
     """As `code_version`, with these tools; empty: of a version that did not write it."""
     tools: tuple[str, ...] = ()
+    given: Mapping[str, str] = {}
+    """By variable, a digest of its value, to name those that a later command has otherwise."""
 
     @property
     def identity(self) -> str:
@@ -71,12 +73,17 @@ def worker_command() -> list[str]:
 
 
 async def ensure_worker(
-    settings: Settings, connection: Connection, *, as_set: bool = True, again: bool = False
+    settings: Settings,
+    connection: Connection,
+    *,
+    as_set: bool = True,
+    again: bool = False,
+    say: Callable[[str], None] = lambda _: None,
 ) -> BackgroundWorker | None:
     """The background worker, started if needed; None if this server gets none. Raises WorkerFailed, SettingError.
 
-    `as_set`: one with other settings is replaced; else any that runs today's code will do. `again`: none is started
-    but in the place of one that has died; `plan down` leaves none.
+    `as_set`: one with other settings is replaced, which `say` announces; else any that runs today's code will do.
+    `again`: none is started but in the place of one that has died; `plan down` leaves none.
     """
     if not settings.auto_worker or not connection.is_on_this_machine:
         return None
@@ -89,6 +96,11 @@ async def ensure_worker(
         present = BackgroundWorker.read(record)
         if present and not _will_do(present, _fingerprint(environ, settings, connection), settings, as_set):
             check_start_files(settings)  # before the old one ends
+            if differing := _differing(present, environ):
+                say(
+                    f"The background worker has other settings than this command ({', '.join(differing)}): a new one"
+                    " takes its place, also for the plans that are running."
+                )
             _retire(present, record)
             present = None
         if present is None and not await _is_served_by_others(settings, connection):
@@ -165,6 +177,17 @@ def _will_do(present: BackgroundWorker, fingerprint: str, settings: Settings, as
     return not as_set and present.code == code_version(settings.with_flags(tools=present.tools))
 
 
+def _given(environ: dict[str, str]) -> dict[str, str]:
+    return {name: _digest([text]) for name, text in environ.items() if name != "TEMPORAL_ADDRESS"}
+
+
+def _differing(present: BackgroundWorker, environ: dict[str, str]) -> list[str]:
+    """The variables that the worker has otherwise; none of a worker whose record does not say."""
+    given = _given(environ)
+    names = sorted(present.given.keys() | given.keys()) if present.given else []
+    return [name for name in names if present.given.get(name) != given.get(name)]
+
+
 def code_version(settings: Settings) -> str:
     """What changes with the interpreter and with the code of a worker."""
     return _digest([sys.executable, *(f"{path}:{path.stat().st_mtime_ns}" for path in worker_code(settings))])
@@ -209,6 +232,7 @@ def _start(settings: Settings, connection: Connection, environ: dict[str, str], 
         queue=settings.task_queue,
         code=code_version(settings),
         tools=tuple(settings.tools),
+        given=_given(environ),
     )
     worker.write(record)
     return worker

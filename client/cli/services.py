@@ -6,10 +6,12 @@ import asyncio
 import os
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Annotated
 
 import typer
 from rich.text import Text
+from temporalio.service import RPCError
 
 from plansurvive.client.apps import part
 from plansurvive.client.cli.terminal import environment, output, signals
@@ -18,14 +20,19 @@ from plansurvive.client.cli.terminal.options import AsJson
 from plansurvive.client.cli.terminal.output import say
 from plansurvive.client.doctor import Finding, Verdict, examine
 from plansurvive.client.errors import AppMissing
+from plansurvive.client.listing import list_plans
 from plansurvive.plans.errors import PlanError
 from plansurvive.plans.text.safe_text import safe
 from plansurvive.runtime import server as embedded
 from plansurvive.runtime import up as foreground
 from plansurvive.runtime.background_worker import stop_workers, worker_command
-from plansurvive.runtime.connect import Connection
+from plansurvive.runtime.connect import Connection, reach
 from plansurvive.runtime.settings import Settings
 
+_NAMED = 5
+"""Plans that `plan down` names."""
+_PATIENCE = 5.0
+"""Seconds to wait for the server's answer before it is stopped."""
 _VERDICTS = {Verdict.GOOD: ("✓", "green"), Verdict.WARNING: ("!", "yellow"), Verdict.BAD: ("✗", "red")}
 
 
@@ -105,13 +112,31 @@ def doctor(as_json: AsJson = False) -> None:
 
 
 async def _down(settings: Settings, as_json: bool) -> None:
+    left = await _unfinished(settings)
     workers = await stop_workers(settings)
     server = await embedded.stop(settings)
     if as_json:
-        output.show_json({"workers": [each.pid for each in workers], "server": server.address if server else None})
+        stopped = {"workers": [each.pid for each in workers], "server": server.address if server else None}
+        output.show_json({**stopped, "unfinished": left})
         return
     stopped = [*(f"worker {each.pid}" for each in workers), *([f"server at {server.address}"] if server else [])]
     output.show(f"Stopped: {', '.join(stopped)}." if stopped else "Nothing was running.")
+    if left:
+        more = f" and {len(left) - _NAMED} more" if len(left) > _NAMED else ""
+        output.show(
+            f"Not ended: {', '.join(left[:_NAMED])}{more}. What you run next starts the server, and these continue."
+        )
+
+
+async def _unfinished(settings: Settings) -> list[str]:
+    """The plans of the embedded server that have not ended; none if it does not run, or does not answer soon."""
+    if embedded.recorded(settings) is None:
+        return []
+    with suppress(PlanError, RPCError, TimeoutError):
+        async with asyncio.timeout(_PATIENCE):
+            connection = await reach(settings.with_flags(server="embedded"))
+            return [each.plan_id async for each in list_plans(connection.client, running=True)]
+    return []
 
 
 def _findings(findings: Sequence[Finding], console: SafeConsole) -> Text:

@@ -10,6 +10,7 @@ from typing import Annotated, Any
 import typer
 from rich.text import Text
 
+from plansurvive.client.children.naming import run_of
 from plansurvive.client.cli.follow.ctrl_c import after_ctrl_c
 from plansurvive.client.cli.follow.follow import exit_code, follow, show_summary
 from plansurvive.client.cli.items.inside import inside_json, inside_text
@@ -18,12 +19,12 @@ from plansurvive.client.cli.terminal import output, session
 from plansurvive.client.cli.terminal.asking import compared
 from plansurvive.client.cli.terminal.options import AsJson, By, Id, complete_plan, complete_step
 from plansurvive.client.cli.terminal.session import Connected, author
-from plansurvive.client.feature import read_run, views_of_features
+from plansurvive.client.feature import views_of_features
 from plansurvive.client.ids import plan_id
 from plansurvive.client.large_values import with_large_values
 from plansurvive.client.live.steps import in_words
 from plansurvive.client.plan_file import load
-from plansurvive.client.rpc import ask, describe
+from plansurvive.client.rpc import describe
 from plansurvive.client.undos import Undo, undo_of
 from plansurvive.client.unserved import unserved
 from plansurvive.client.verbs import runs
@@ -93,7 +94,7 @@ async def _linked_text(here: Connected, plan: str, full: bool) -> str:
     rows = [f"Now: {line(name or 'LLM request')}: {line(in_words(each, now))}" for name, each in live.items()]
     rows += [f"Deadline: {left(so_far.deadline, now)}"] if so_far.deadline else []
     if so_far.status is PlanStatus.DRAFT:  # it may be one that no worker checks
-        run = read_run(await ask(here.client, plan, "state"))
+        run = await run_of(here.client, plan)
         queue = (await describe(here.client, plan)).task_queue
         rows += [f"Waiting: {each}" for each in await unserved(here.client, run.plan, queue)]
     undo = await undo_of(here.client, plan, so_far.ended_at)
@@ -211,12 +212,17 @@ def pending(
 ) -> None:
     """List the decisions that plans await."""
     me = author(by) if mine else ""
-    others, held_up = dict[str, str](), list[str]()
+    others, held_up, in_review = dict[str, str](), list[str](), list[str]()
 
     async def collect(here: Connected) -> list[Pending]:
         found = [each async for each in runs.pending(here.client, output.say, plan=plan, to=to)]
         if plan is not None and not found:
-            held_up.append((await runs.summary(here.client, plan)).held_up)
+            so_far = await runs.summary(here.client, plan)
+            held_up.append(so_far.held_up)
+            in_review.extend([plan] if so_far.status is PlanStatus.REVIEW else [])
+        elif plan is None and to is None and not mine:
+            reviewed = runs.list_plans(here.client, running=True, statuses=[PlanStatus.REVIEW])
+            in_review.extend([each.plan_id async for each in reviewed])
         if plan is not None and step is not None:
             found = [each for each in found if covers(step, each.step_id)]
         if mine:
@@ -236,6 +242,10 @@ def pending(
             output.say(f"Plan {line(plan or '')} {line(each)}.")
     else:
         output.page(Text("\n").join(pending_rows(found, folds=step is None)))
+    for name in in_review if not as_json else ():
+        output.say(
+            f"{line(name)} is in review: `plan review {line(name)}` shows it, `plan begin {line(name)}` starts it."
+        )
     for what, why in others.items() if not as_json else ():
         output.say(f"Not for {line(me)}: {line(what)}: {line(why)}")
 

@@ -46,17 +46,23 @@ class Connected:
 
 
 async def with_worker(
-    settings: Settings, connection: Connection, *, needed: bool = True, starts: bool = False
+    settings: Settings,
+    connection: Connection,
+    *,
+    needed: bool = True,
+    starts: bool = False,
+    say: Callable[[str], None] = lambda _: None,
 ) -> Connected:
     """The connection, with a background worker if one is `needed` and this machine keeps one. Raises WorkerFailed.
 
-    `starts`: work is started, which a worker with these settings must do: tools, the LLM's key.
+    `starts`: work is started, which a worker with these settings must do: tools, the LLM's key. `say` announces that
+    one with other settings is replaced.
     """
     running = None
     if needed:
         from plansurvive.runtime.background_worker import ensure_worker  # `plan list` does without
 
-        running = await ensure_worker(settings, connection, as_set=starts)
+        running = await ensure_worker(settings, connection, as_set=starts, say=say)
     return Connected(settings, connection, running is not None)
 
 
@@ -67,4 +73,4 @@ async def connect(settings: Settings | None = None, say: Callable[[str], None] =
     `say` announces what takes long. Raises SettingError, NotConnected and WorkerFailed.
     """
     chosen = settings or Settings.read(os.environ)
-    return await with_worker(chosen, await reach(chosen, say, revives=True), starts=True)
+    return await with_worker(chosen, await reach(chosen, say, revives=True), starts=True, say=say)

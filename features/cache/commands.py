@@ -5,11 +5,10 @@ from __future__ import annotations
 from temporalio.client import Client
 
 from plansurvive.client import end_records
-from plansurvive.client.children.naming import located
+from plansurvive.client.children.naming import located, run_of
 from plansurvive.client.cli.terminal import output, session
 from plansurvive.client.cli.terminal.options import AsJson, Id, Step
-from plansurvive.client.feature import read_run
-from plansurvive.client.rpc import about, ask, describe
+from plansurvive.client.rpc import about, describe
 from plansurvive.client.unserved import unserved
 from plansurvive.features.cache.views import Why
 from plansurvive.features.cache.views import why as answered
@@ -34,7 +33,7 @@ async def why_of(client: Client, plan: str, step_id: str) -> Why:
     plan, step_id = await located(client, plan, step_id)
     with about(plan):
         ended = await end_records.run_of_ended(client, plan)
-    run = ended or read_run(await ask(client, plan, "state"))
+    run = ended or await run_of(client, plan)
     found = answered(run, step_id)
     if ended is not None or step_id not in run.steps or run.steps[step_id].status in DONE:
         return found

@@ -134,6 +134,8 @@ def _unasked(run: Run, step: Step | None) -> str:
         return f"it was done by '{names[-1]}': plan why {names[-1]} STEP says why each of its calls was made"
     if step is None or spec is None:
         return "it calls no tool; ask about the steps inside it"
+    if run.literal:
+        return f"it {row(run.steps[step.id]).how}; the model asked for this call"
     if not asked(run, step, spec):
         how = row(run.steps[step.id]).how
         return f"it {how}; its tool was called, as neither plan nor step asks for earlier results (`cache: true`)"

@@ -19,6 +19,7 @@ from datetime import datetime
 from typing import NamedTuple
 
 from plansurvive.plans.definition.dependencies import dependencies
+from plansurvive.plans.definition.scopes import FINALLY, UNDO
 from plansurvive.plans.editing.next_run import Changed, Replacement, changed
 from plansurvive.plans.errors import BadExpression, Refused
 from plansurvive.plans.execution.approvals import RULE
@@ -61,9 +62,12 @@ def run_id(base: str, number: int) -> str:
 
 
 def resumed(run: Run, new_id: str, now: datetime, by: str = "", changes: Sequence[Replacement] = ()) -> Run:
-    """A run of the steps that are not done; their agents continue. Raises Refused, also if all steps are done."""
+    """A run of the steps that are not done; their agents continue. Raises Refused, also if all steps are done.
+
+    If only a step of `finally` failed, the new run has nothing to do but to end once more.
+    """
     again = not_done(run)
-    if not again.names:
+    if not again.names and not any(_fails_at_end(state) for state in run.steps.values()):
         raise Refused(
             "every step is done; there is nothing to resume. Use `plan rerun` to run steps again", "NOTHING_TO_DO"
         )
@@ -221,14 +225,22 @@ def _next(run: Run, other: Changed, again: Again, new_id: str) -> Run:
     return new
 
 
+def _fails_at_end(state: StepState) -> bool:
+    return state.closes == FINALLY and state.status is Status.FAILED
+
+
 def _code(state: StepState) -> str | None:
     return state.result.code if state.result else None
 
 
 def _require(run: Run, step_id: str) -> Step:
     step = run.step_of(step_id)
-    if step is None or run.steps[step_id].closes:
+    if step is None:
         raise unknown_step(step_id, run)
+    if closes := run.steps[step_id].closes:
+        which = "undoes a step" if closes == UNDO else "is a step of `finally`, which runs at the end of each run"
+        way = f"`plan {'undo' if closes == UNDO else 'resume'} {run.plan.id}` runs it again"
+        raise Refused(f"'{step_id}' {which}, and is not run again from here: {way}", "UNKNOWN_STEP")
     return step
 
 
@@ -250,7 +262,8 @@ def _note(run: Run, new: Run, what: str, by: str, now: datetime) -> None:
     which = f" ({', '.join(found.runs[:NAMED])}{more})" if count else ""
     starts = f", {items:,} item{'s' * (items != 1)} to start" if items else ""
     retained = len(unclosed(run).steps) - len(_restarted(run, new))
-    text = f"{what}{who}: {count} step{'s' * (count != 1)} to run{which}{starts}, {retained} retained"
+    ends = ", and `finally`" if not count and run.plan.finally_ else ""
+    text = f"{what}{who}: {count} step{'s' * (count != 1)} to run{which}{starts}{ends}, {retained} retained"
     new.note(LogKind.RESUMES, text, now)
 
 

@@ -72,9 +72,13 @@ async def test_who_only_looks_or_decides_takes_the_worker_that_is_there_whatever
     first = await ensure_worker(settings.with_flags(approvals="strict"), connection)
     assert first
     assert await ensure_worker(settings, connection, as_set=False) == first
-    second = await ensure_worker(settings, connection)
+    told = list[str]()
+    second = await ensure_worker(settings.with_flags(workspaces=("/tmp",)), connection, say=told.append)
     assert second
     assert second != first
+    assert [each.partition(":")[0] for each in told] == [
+        "The background worker has other settings than this command (PLANS_APPROVALS, PLANS_WORKSPACES)"
+    ]
 
 
 @pytest.mark.slow

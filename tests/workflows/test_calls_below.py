@@ -77,6 +77,7 @@ async def test_every_view_shows_the_calls_of_agents_in_items_and_child_plans_wit
             [agent] = [row.split()[-1] for row in shown.splitlines() if "Agent: plan show agent-" in row]
             steps = (await runs.show(client, agent)).steps
             assert [each.args for each in steps][-1] == {"path": f"{called}.txt"}, "the agent's own view"
+            assert "the model asked for this call" in (await why_of(client, agent, "call_1")).text
 
             # 3. JSON.
             page = await inside_json(here, name, path, everything=False)

@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 from temporalio.client import WorkflowExecutionStatus
 
-from plansurvive.client.verbs.resume import resume
+from plansurvive.client.verbs.resume import rerun, resume
+from plansurvive.plans.errors import Refused
 from tests.kit.driving import WAITS, Plans, Started, View, statuses, step, work
 
 BREAKS = {"id": "breaks", "tool": "refuse", "args": {"code": "BROKEN"}, "dependsOn": ["c"]}
@@ -188,6 +189,21 @@ async def test_a_failing_finally_makes_a_completed_plan_partial_or_failed(plans:
     assert step(view, "finally.missing")["result"]["code"] == "BAD_REFERENCE"
     view = await plans.run([work("a")], **ending({**broken, "critical": True}))
     assert view["status"] == "failed"
+
+
+@pytest.mark.crosses_runs
+async def test_a_failing_finally_runs_again_when_the_plan_is_resumed(plans: Plans) -> None:
+    plan = await plans.start([work("a")], **ending({"id": "look", "tool": "read_file", "args": {"path": "later.txt"}}))
+    assert (await plan.ended())["status"] == "partial"
+    with pytest.raises(Refused, match=r"'finally\.look' is a step of `finally`, which .*: `plan resume"):
+        await rerun(plan.client, plan.id, start_at="finally.look")
+    (plans.workspace / "later.txt").write_text("here")
+    again = Started(plan.client, (await resume(plan.client, plan.id)).workflow_id)
+    view = await again.ended()
+    assert (view["status"], statuses(view)) == ("completed", {"a": "completed", "finally.look": "completed"})
+    assert ends(plans) == ["a"], "only `finally` ran again"
+    with pytest.raises(Refused, match="every step is done"):
+        await resume(plan.client, again.id)
 
 
 async def test_an_interrupted_plan_does_not_roll_back_nor_run_its_finally(plans: Plans) -> None:

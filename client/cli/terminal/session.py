@@ -53,7 +53,7 @@ async def _run(
         say(found)
     needed = worker and not (query and await _has_record(connection.client, *query))
     try:
-        return await action(await with_worker(settings, connection, needed=needed, starts=starts))
+        return await action(await with_worker(settings, connection, needed=needed, starts=starts, say=say))
     except PlanNotFound as error:
         raise await completed(connection.client, error) from error
 

@@ -58,6 +58,19 @@ async def test_questions_are_listed_and_answered_and_events_are_sent_by_command(
         "  plan answer sizes size VALUE",
     ):
         assert part in shown
+    draft = written(
+        tmp_path / "draft.json", {"id": "drafted", "steps": [NOTE | {"args": {"path": "a", "content": "b"}}]}
+    )
+    assert (await plan(environ, "start", draft, "--review")).code == 0
+    in_review = "drafted is in review: `plan review drafted` shows it, `plan begin drafted` starts it."
+
+    async def listed() -> bool:
+        return in_review in (await plan(environ, "pending")).err
+
+    await until(listed, "what awaits a review is listed as well")
+    assert in_review in (await plan(environ, "pending", "drafted")).err
+    assert in_review not in (await plan(environ, "pending", "sizes")).err
+    assert (await plan(environ, "cancel", "drafted")).code == 0
     of_ann = await plan(environ, "pending", "--to", "Ann", "--json")
     assert [item["stepId"] for item in of_ann.json] == ["size"]
     assert "No step asks bob a question." in (await plan(environ, "pending", "sizes", "--to", "bob")).err
