@@ -116,8 +116,8 @@ async def _down(settings: Settings, as_json: bool) -> None:
     workers = await stop_workers(settings)
     server = await embedded.stop(settings)
     if as_json:
-        stopped = {"workers": [each.pid for each in workers], "server": server.address if server else None}
-        output.show_json({**stopped, "unfinished": left})
+        address = server.address if server else None
+        output.show_json({"workers": [each.pid for each in workers], "server": address, "unfinished": left})
         return
     stopped = [*(f"worker {each.pid}" for each in workers), *([f"server at {server.address}"] if server else [])]
     output.show(f"Stopped: {', '.join(stopped)}." if stopped else "Nothing was running.")
