@@ -7,7 +7,7 @@ a whole; the problems a draft already has may be fixed one by one, but an edit m
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from copy import deepcopy
 from datetime import datetime
 from types import MappingProxyType
@@ -78,7 +78,7 @@ def revise(run: Run, message: Edits, now: datetime, recovering: str | None = Non
     # What fails for certain is an error only where the plan's check has found it, so that older runs replay.
     known = [each for each in certain(found) if each in run.problems]
     remaining = [*known, *(each for each in errors(found) if each not in known)]
-    new = [problem for problem in remaining if problem not in run.problems]
+    new = [problem for problem in remaining if _is_new(problem, run, message.edits)]
     if new:
         raise InvalidPlan(as_removed(new, message.edits))
     try:
@@ -103,10 +103,37 @@ def revise(run: Run, message: Edits, now: datetime, recovering: str | None = Non
     return Revised(plan, draft.skipped, list(draft.unskipped), draft.changed, remaining, revision, overrides, drawn)
 
 
+def _is_new(problem: Problem, run: Run, edits: Sequence[Edit]) -> bool:
+    """Whether edits add a problem. One of what they do not set stays the same in other words, as another version or a
+    worker has them.
+    """
+    same = [each for each in run.problems if _place(each) == _place(problem)]
+    return problem not in same and (not same or any(_sets(edit, problem) for edit in edits))
+
+
+def _sets(edit: Edit, problem: Problem) -> bool:
+    """Whether an edit is of what has a problem, or of what that is inside."""
+    step_id = problem.step_id or ""
+    if isinstance(edit, AddStep):
+        return edit.step.get("id") in step_id.split(".")
+    if not isinstance(edit, SetField):
+        return False
+    is_field = edit.step_id == problem.step_id and _top(edit.path) == _top(problem.field or "")
+    return is_field or step_id.startswith(f"{edit.step_id}.")
+
+
+def _place(problem: Problem) -> tuple[str, str | None, str | None]:
+    return problem.code, problem.step_id, problem.field
+
+
+def _top(path: str) -> str:
+    return path.split(".")[0].split("[")[0]
+
+
 def _set(draft: Draft, edit: SetField) -> None:
-    root = edit.path.split(".")[0].split("[")[0]
+    root = _top(edit.path)
     if edit.step_id is not None and is_field(edit.step_id):
-        top = edit.step_id.split(".")[0].split("[")[0]
+        top = _top(edit.step_id)
         if top not in draft.order and not is_inner(draft.run, edit.step_id):
             raise step_to_set(edit.step_id, edit.path, draft.run)
     allowed = PLAN_FIELDS if edit.step_id is None else STEP_FIELDS

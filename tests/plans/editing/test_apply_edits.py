@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from plansurvive.plans.change_log import MAX_KEPT, MAX_LINES, MAX_REVISIONS, Revision, differences, logged
+from plansurvive.plans.definition.checks.calls import at_worker
 from plansurvive.plans.definition.checks.validation import certain, errors, problems
 from plansurvive.plans.editing.apply_edits import Revised, revise
 from plansurvive.plans.editing.edits import Edits
@@ -267,6 +268,19 @@ def test_what_uses_a_step_that_is_removed_is_named() -> None:
         revise(schedule.run, message(*edits, {"op": "set", "stepId": "b", "path": "args.text", "value": "$no"}), NOW)
     assert [each.step_id for each in invalid.value.problems if "cannot be removed" in each.message] == ["b", None]
     assert any("'$no' is not a step of the plan" in each.message for each in invalid.value.problems)
+
+
+def test_a_problem_in_other_words_is_new_only_in_what_the_edits_set() -> None:
+    run = reviewed(Step(id="a", tool="nix"), Step(id="b", tool="nux")).run
+    run.problems = [at_worker(each) for each in errors(problems(run.plan, run.facts.tools))]
+    other = {"op": "set", "path": "title", "value": "t"}
+    assert [each.step_id for each in revise(run, message(other), NOW).problems] == ["a", "b"]
+    mended = {"op": "set", "stepId": "a", "path": "tool", "value": "sleep"}
+    seconds = {"op": "set", "stepId": "a", "path": "args", "value": {"seconds": 1}}
+    assert [each.step_id for each in revise(run, message(mended, seconds), NOW).problems] == ["b"]
+    with pytest.raises(InvalidPlan) as invalid:
+        revise(run, message({"op": "set", "stepId": "b", "path": "tool", "value": "nyx"}), NOW)
+    assert [each.step_id for each in invalid.value.problems] == ["b"]
 
 
 def test_what_the_check_found_to_fail_for_certain_stays_a_problem_until_it_is_mended() -> None:
