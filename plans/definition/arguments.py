@@ -14,9 +14,10 @@ from jsonschema.exceptions import ValidationError
 
 from plansurvive.plans.definition import bounded_schema
 from plansurvive.plans.definition.bounded_schema import MAX_MATCH, TooMuch, Unbounded
-from plansurvive.plans.definition.foreign_names import CALLS
+from plansurvive.plans.definition.foreign_names import CALLS, value_meant
 from plansurvive.plans.definition.locations import MAX_FIELD
 from plansurvive.plans.definition.near_names import Hints
+from plansurvive.plans.definition.own_fields import beside_args
 from plansurvive.plans.definition.plain_words import shown
 from plansurvive.plans.expressions.references import Reference, find, is_literal
 from plansurvive.plans.model import ToolSpec
@@ -106,6 +107,8 @@ def _sentences(spec: ToolSpec, error: ValidationError, hints: Hints) -> list[tup
         kinds = in_words([option.get("type", "value") for option in options])
         bounds = [f"{word} {option[name]}" for option in options for name, word in _BOUNDS.items() if name in option]
         return [(path, f"should be {' '.join([kinds, ' and '.join(bounds)]).strip()}; it is {shown(instance, 60)}")]
+    if error.validator == "enum" and not spec.server:
+        return [(path, _none_of(path.rpartition(".")[2], error.validator_value, instance))]
     if spec.server:  # the library's message repeats what the server wrote into its schema, such as a list of values
         limit = error.validator_value
         named = f" {limit}" if isinstance(limit, int | float) else ""
@@ -113,8 +116,18 @@ def _sentences(spec: ToolSpec, error: ValidationError, hints: Hints) -> list[tup
     return [(path, " ".join(error.message.split())[:300])]
 
 
+def _none_of(name: str, values: Any, given: Any) -> str:
+    shown_ones = [shown(each) for each in values[:MAX_NAMED]]
+    either = " or ".join(filter(None, (", ".join(shown_ones[:-1]), shown_ones[-1])))
+    meant = value_meant(name, given, [each for each in values if isinstance(each, str)])
+    return f"should be {either}; it is {shown(given, 60)}{meant}"
+
+
 def _unknown(spec: ToolSpec, name: str, known: list[str], hints: Hints) -> str:
-    hint = hints.question(name, known, CALLS) or f"; it takes {', '.join(known[:MAX_NAMED]) or 'nothing'}"
+    hint = hints.question(name, known, CALLS)
+    if not hint:
+        takes = f"it takes {', '.join(known[:MAX_NAMED]) or 'nothing'}"
+        hint = f"; {beside_args(name) or takes}"
     return f"{spec.name} has no argument '{name}'{hint}"
 
 

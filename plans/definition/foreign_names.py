@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from plansurvive.plans.definition.near_names import Foreign, Hints
+from plansurvive.plans.definition.near_names import NONE, Foreign, Hints, folded
 from plansurvive.plans.definition.scopes import INDEX, KEY
 from plansurvive.plans.expressions.references import INPUTS
 
@@ -17,7 +17,9 @@ _NAMES = {
     "dagId": "id", "taskId": "id", "workflowId": "id", "defaultArgs": "defaults", "maxActiveTasks": "maxParallel",
     "in": "items", "list": "items", "over": "items", "var": "as", "variable": "as", "times": "limit",
     "maxTurns": "maxCalls", "maxIterations": "maxCalls", "maxSteps": "maxCalls", "maxRequests": "maxCalls",
-    "every": "delay", "interval": "delay", "maxAttempts": "attempts", "maximumAttempts": "attempts",
+    "every": "delay", "interval": "delay", "maxAttempts": "attempts limit",
+    "maximumAttempts": "attempts limit", "limit": "attempts", "backoff": "factor", "multiplier": "factor",
+    "backoffCoefficient": "factor", "backoffFactor": "factor",
     "approvers": "by", "deadline": "timeout", "cmd": "command", "script": "code", "filename": "path", "file": "path",
     "bash": "run_command", "sh": "run_command", "shell": "run_command", "exec": "run_command", "cat": "read_file",
     "curl": "http_request", "http": "http_request", "fetch": "http_request", "rm": "delete_file",
@@ -59,11 +61,57 @@ _ANSWERS = {
     "loop": _LOOP, "foreach": _LOOP, "strategy": _LOOP, "matrix": _LOOP, "withItems": _LOOP,
     "<<": "merges of YAML are not read: write the fields in each step; `defaults` of the plan has those that all share",
     "else": _ELSE, "default": _ELSE, "otherwise": _ELSE,
+    "dryRun": "`plan run FILE --dry-run` says what a plan would do",
     "secrets": "a secret is named where it is used: `{{secret.NAME}}`",
 }  # fmt: skip
 """Fields of other programs that no field of plans and steps stands for, and what to write instead."""
 FIELDS, CALLS = Foreign(_NAMES, _ANSWERS), Foreign(_NAMES)
 """Of the fields of a plan; of tools and their arguments."""
+_ASKS = "a person is asked by a step of the tool `ask`, as in `catch: [{steps: [{id: ..., tool: ask, args: ...}]}]`"
+_RETRIES = "`retry: {attempts: 3}` makes more attempts first"
+_UNDOES = "`rollback: true` of the plan undoes what its steps have done, as the `undo` of each says"
+_BESIDE = "items run side by side, at most `maxParallel` at a time; `maxParallel: 1` takes one after another"
+_TYPES = {
+    "str": "string", "text": "string", "char": "string", "date": "string", "path": "string", "file": "string",
+    "int": "integer", "long": "integer", "float": "number", "double": "number", "decimal": "number", "bool": "boolean",
+    "list": "array", "tuple": "array", "set": "array", "dict": "object", "map": "object", "json": "object",
+    "struct": "object",
+}  # fmt: skip
+VALUES = {
+    "onFailure": Foreign(
+        {
+            **dict.fromkeys(("abort", "fail", "failFast", "terminate", "cancel", "halt", "exit", "error"), "stop"),
+            **dict.fromkeys(("llm", "repair", "recover", "fix", "heal"), "ask_llm"), "default": "block",
+        },
+        {
+            **dict.fromkeys(("continue", "ignore", "skip", "warn", "pass", "proceed", "none", "never"), _CONTINUES),
+            **dict.fromkeys(("retry", "restart", "repeat"), _RETRIES),
+            **dict.fromkeys(("rollback", "undo", "revert", "compensate"), _UNDOES),
+            **dict.fromkeys(("pause", "wait", "ask", "askPerson", "approve", "approval", "escalate", "manual"), _ASKS),
+        },
+    ),
+    "onTimeout": Foreign({
+        **dict.fromkeys(("reject", "refuse", "denied", "rejected", "cancel", "expire", "no"), "deny fail"),
+        **dict.fromkeys(("skip", "ignore"), "deny"),
+        **dict.fromkeys(("allow", "accept", "approved", "accepted", "proceed", "yes", "pass"), "approve default"),
+        **dict.fromkeys(("error", "abort", "stop", "failed", "raise", "deny"), "fail"),
+        **dict.fromkeys(("continue", "useDefault"), "approve default"),
+    }),
+    "mode": Foreign({"children": "plans", "child": "plans", "workflows": "plans"}, dict.fromkeys(
+        ("parallel", "concurrent", "sequential", "serial", "ordered"), _BESIDE
+    )),
+    "keep": Foreign({"latest": "last", "none": "last", "every": "all", "list": "all"}),
+    "type": Foreign(_TYPES, dict.fromkeys(
+        ("secret", "password"), "name a secret where it is used: `{{secret.NAME}}`"
+    )),
+    "on": Foreign({
+        **dict.fromkeys(("done", "success", "succeeded", "finished", "complete", "end"), "completed"),
+        **dict.fromkeys(("failure", "error", "fail", "failing"), "failed"),
+        **dict.fromkeys(("waiting", "approval", "pending", "question", "blocked"), "awaiting"),
+        **dict.fromkeys(("canceled", "aborted", "stopped"), "cancelled"), "cost": "budget", "limit": "budget",
+    }),
+}  # fmt: skip
+"""By field or argument with certain values, what other programs call these."""
 FORMATS = {
     "jobs": _GITHUB,
     "do": "this looks like a Serverless Workflow, of which `plan import FILE` makes a plan",
@@ -104,6 +152,14 @@ def value_instead(root: str, path: str) -> str:
         name, _, field = path.removesuffix(" ").partition(".")
         return ".".join(filter(None, (name, field.removeprefix("outputs."))))
     return f"{INPUTS}.{path or 'NAME'}" if root in ("input", "params", "vars") else ""
+
+
+def value_meant(field: str, value: object, allowed: Collection[str]) -> str:
+    """Which value of a field is meant by one that it does not take, as the end of a sentence; empty: none is."""
+    if not isinstance(value, str) or not value:
+        return ""
+    same = next((each for each in allowed if folded(each) == folded(value)), "")
+    return f"; did you mean '{same}'?" if same else Hints().question(value, allowed, VALUES.get(field, NONE))
 
 
 def no_tool(name: str, tools: Collection[str]) -> str:

@@ -22,16 +22,17 @@ SIMILAR = 0.65
 """From this ratio on, a name may be a misspelt other one."""
 
 
-def _fold(name: str) -> str:
+def folded(name: str) -> str:
+    """A name without what joins its parts, `-`, `_` or a capital."""
     return name.replace("-", "").replace("_", "").lower()
 
 
-def _folded(table: Mapping[str, str]) -> dict[str, str]:
-    return {_fold(name) or name: text for name, text in table.items()} | dict(table)
+def _by_folded(table: Mapping[str, str]) -> dict[str, str]:
+    return {folded(name) or name: text for name, text in table.items()} | dict(table)
 
 
 def _found(name: str, table: Mapping[str, str]) -> str:
-    return table.get(name) or table.get(_fold(name), "")
+    return table.get(name) or table.get(folded(name), "")
 
 
 class Foreign:
@@ -45,7 +46,7 @@ class Foreign:
 
         `answers`: what to write instead where there is no other name for it.
         """
-        self.names, self.answers = _folded(names), _folded(answers or {})
+        self.names, self.answers = _by_folded(names), _by_folded(answers or {})
 
     def meant(self, name: str, known: Collection[str]) -> str:
         """What is meant; empty if that is nothing that is known."""

@@ -10,17 +10,19 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from itertools import chain
-from typing import Any, get_args
+from typing import Any
 
 from pydantic import BaseModel, ValidationError
+from pydantic.alias_generators import to_camel
 from pydantic_core import ErrorDetails
 
-from plansurvive.plans.definition.foreign_names import ARGUMENTS, FIELDS, FORMATS
+from plansurvive.plans.definition.foreign_names import ARGUMENTS, FIELDS, FORMATS, value_meant
 from plansurvive.plans.definition.locations import MAX_FIELD, field_of, real_part, step_and_field, without
 from plansurvive.plans.definition.near_names import Hints
+from plansurvive.plans.definition.own_fields import INNER, MODELS, named_so, names_of, place_of
 from plansurvive.plans.definition.plain_words import in_plain_words, json_problem, shown
 from plansurvive.plans.definition.scopes import walk
 from plansurvive.plans.expressions.references import strings
@@ -231,23 +233,8 @@ def _sizes(plan: Plan) -> list[Problem]:
     return problems
 
 
-def _models(kind: Any) -> Iterator[type[BaseModel]]:
-    """The models in the type of a field."""
-    if isinstance(kind, type) and issubclass(kind, BaseModel):
-        yield kind
-    for part in get_args(kind):
-        yield from _models(part)
-
-
 SECONDS = ("timeout", "estimatedDuration", "delay", "seconds")
 """Fields that are times: their numbers are seconds."""
-_MODELS: dict[str, type[BaseModel]] = {"": Plan} | {
-    info.alias or name: model
-    for owner in (Plan, Step)
-    for name, info in owner.model_fields.items()
-    for model in _models(info.annotation)
-}
-"""By the name of its field, each model in a plan file."""
 
 
 def _problem(data: Any, detail: ErrorDetails, hints: Hints) -> tuple[Problem, str]:
@@ -300,9 +287,12 @@ def _sentence(detail: ErrorDetails) -> str:
     text = in_plain_words(detail["msg"])
     if text == "should be a number" and name in SECONDS:
         return f"{text} of seconds; it is {shown(detail['input'])}{_in_seconds(detail['input'])}"
-    shape = _SHAPES.get(name) or f"{{{next(iter(_INNER[name]))}: ...}}" if name in (*_SHAPES, *_INNER) else ""
+    shape = _SHAPES.get(name) or f"{{{next(iter(INNER[name]))}: ...}}" if name in (*_SHAPES, *INNER) else ""
     text += f", such as `{name}: {shape}`" if text in _SHAPELESS and shape else ""
     more = ""
+    if kind == "literal_error":
+        field = next((part for part in reversed(detail["loc"]) if isinstance(part, str)), "")
+        return f"{text}; it is {shown(detail['input'])}{value_meant(to_camel(field), detail['input'], _quoted(text))}"
     if text == "should be a string" and isinstance(detail["input"], int | float):
         more = "; put it in quotes"
     elif name == "approval" and text.startswith(_SHAPELESS[0]):
@@ -310,18 +300,13 @@ def _sentence(detail: ErrorDetails) -> str:
     return f"{text}; it is {shown(detail['input'])}{more}"
 
 
-_OF_STEPS = frozenset(field.alias or key for key, field in Step.model_fields.items()) - {
-    field.alias or key for key, field in Plan.model_fields.items()
-}
-_LISTS = frozenset({"catch", "switch"})
-_INNER = {
-    owner: [info.alias or name for name, info in model.model_fields.items()]
-    for owner, model in _MODELS.items()
-    if model not in (Plan, Step) and owner not in ("inputs", "defaults")
-}
-"""By field that is an object, or a list of such, their fields."""
 _SPAN = re.compile(r"(\d+(?:\.\d+)?)\s*([smhd])")
 _CURLY = frozenset("\u201c\u201d\u201e\u2018\u2019")
+
+
+def _quoted(text: str) -> list[str]:
+    """What a text names in quotes."""
+    return re.findall(r"'([^']+)'", text)
 
 
 def _in_seconds(value: Any) -> str:
@@ -349,12 +334,13 @@ _SHAPES = {
 def _unknown_field(detail: ErrorDetails, in_step: bool, hints: Hints) -> tuple[str, str]:
     """What is said of a field that there is not, and the one that is meant, if it is known."""
     name = str(detail["loc"][-1])
-    parents = [part for part in detail["loc"][:-1] if isinstance(part, str) and part in _MODELS]
-    model = _MODELS[parents[-1] if parents else ("steps" if in_step else "")]
-    known = [field.alias or key for key, field in model.model_fields.items()]
-    if text := _explained(name, detail, model, known, parents):
+    parents = [part for part in detail["loc"][:-1] if isinstance(part, str) and part in MODELS]
+    model = MODELS[parents[-1] if parents else ("steps" if in_step else "")]
+    known = names_of(model)
+    own = named_so(name)
+    if own not in known and (text := _explained(name, detail, model, known, parents)):
         return text, ""
-    near = hints.near(name, known, FIELDS)
+    near = own if own in known else hints.near(name, known, FIELDS)
     lacking = [info.alias or key for key, info in model.model_fields.items() if info.is_required()]
     if len(lacking) == 1 and detail["input"] is None and not near:  # `{ann}` of YAML, for `{to: ann}`
         return f"there is no field '{name}'; did you mean `{lacking[0]}: {name}`?", lacking[0]
@@ -366,20 +352,22 @@ def _explained(name: str, detail: ErrorDetails, model: type[BaseModel], known: l
     """What to do about a field that there is not, where that is more than another name."""
     if name in ("status", "result"):
         return f"'{name}' is set by the run, not by the plan; remove it"
-    if model is Plan and name in _OF_STEPS:
-        return f"'{name}' is a field of steps, and not of the plan: indent it like the other fields of its step"
+    own = named_so(name)
+    place = place_of(own, model, parents)
+    if model is Plan and place and own == name:
+        return place
     if model in (Plan, Step, Case) and (instead := FIELDS.answer(name)):
         return f"there is no field '{name}'; {instead}"
-    owner = next((each for each in known if name in _INNER.get(each, ())), "") if model in (Plan, Step) else ""
-    if owner:
-        inside = f"{{..., {name}: ...}}"
-        inside = f"[{inside}]" if owner in _LISTS else inside
-        whose = "step" if model is Step else "plan"
-        return f"'{name}' is a field of `{owner}`, and not of the {whose}: `{owner}: {inside}`"
+    if place and not FIELDS.meant(name, known):
+        return place if own == name else f"there is no field '{name}'; {place}"
     if model is Step and name in ARGUMENTS:
         return f"there is no field '{name}'; the arguments of a tool are in `args`: `args: {{{name}: ...}}`"
     if model is Step and isinstance(detail["input"], dict) and {"tool", "steps"} & set(detail["input"]):
         return f"there is no field '{name}'; a step is an object with an id: `- id: {name}`, with its fields below"
     if parents[-1:] == ["inputs"] and name in ("required", "optional"):
         return f"there is no field '{name}'; an input with a `default` may be left out, and one without must be given"
+    for owner in known if model in (Plan, Step) and not FIELDS.meant(name, known) else ():
+        meant = FIELDS.meant(name, INNER.get(owner, ()))
+        if meant and meant != "delay":  # of which there are several
+            return f"there is no field '{name}'; it is called `{meant}` here: `{owner}: {{{meant}: ...}}`"
     return ""

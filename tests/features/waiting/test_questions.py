@@ -67,7 +67,7 @@ def test_a_typed_text_is_json_where_that_answers_the_question_else_text(
         ({"choices": []}, "args.choices", "should be non-empty"),
         ({"choices": ["x" * 40_000]}, "args.question", "characters of JSON"),
         ({"timeout": -1}, "args.timeout", "a number above 0 and of at most 31536000; it is -1"),
-        ({"onTimeout": "retry"}, "args.onTimeout", "'retry' is not one of"),
+        ({"onTimeout": "retry"}, "args.onTimeout", "should be 'default', 'fail' or 'skip'; it is 'retry'"),
     ],
 )  # fmt: skip
 def test_plan_check_finds_what_is_wrong_with_a_question(args: dict[str, Any], field: str, part: str) -> None:

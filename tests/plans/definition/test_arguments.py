@@ -30,7 +30,7 @@ from tests.plans.building import TOOLS, spec
         (
             "http_request",
             {"url": "x", "method": "get"},
-            [("args.method", "'get' is not one of ['GET', 'HEAD', 'POST']")],
+            [("args.method", "should be 'GET', 'HEAD' or 'POST'; it is 'get'; did you mean 'GET'?")],
         ),
         ("http_request", {"url": "x", "method": "{{m}}"}, []),
         ("http_request", {"url": ["{{m}}"]}, [("args.url", "should be a string; it is")]),
