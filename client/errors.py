@@ -30,6 +30,7 @@ PlanError                 plans/errors.py
 ├── WorkerFailed          the background worker did not start; exit code 3; runtime/errors.py
 └── InvalidPlan           plans/errors.py
     ├── EditRefused       edits that would make a plan invalid, of which none was made
+    ├── WorkerRefused     a plan that its worker refused, whatever the client's check has said
     └── PlanRefused       an InvalidPlan that knows the file it was read from
 """
 
@@ -122,6 +123,12 @@ class EditRefused(InvalidPlan):
     """Edits that would make the plan invalid: none was made. Its problems are those that they would add."""
 
     head = "Nothing was changed: the edited plan would have"
+
+
+class WorkerRefused(InvalidPlan):
+    """A plan that its worker refused: no step of it has run, and `plan resume` has it checked again."""
+
+    head = "Its worker refused the plan:"
 
 
 class PlanRefused(InvalidPlan):

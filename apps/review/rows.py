@@ -54,7 +54,7 @@ MAX_VALUE = 20_000
 
 
 def heading(view: PlanView, width: int) -> Text:
-    """Title, status, version and progress on one line; and what holds the plan up, if need be below it."""
+    """Title, status, version and progress on one line; and what holds the plan up or stopped it, if need be below."""
     counts = view.counts
     done = sum(counts.get(status, 0) for status in ("completed", "skipped"))
     steps = (
@@ -66,7 +66,7 @@ def heading(view: PlanView, width: int) -> Text:
     begins = f"  {word}  version {view.version}  {steps}"
     begins += f"  estimated {seconds(view.estimated_duration)}" if view.estimated_duration is not None else ""
     tail = begins + (f"  ? {waiting} awaiting approval{' or answer' if asks else ''}" if waiting else "")
-    held = "  ".join(line(each.text) for each in view.notices.values() if each.holds)
+    held = "  ".join(line(each.text) for each in view.notices.values() if each.holds) or line(view.stopped or "")
     title = line(view.title or view.id)
     if waiting and cell_len(title) + cell_len(tail) > width:
         tail = f"{begins}  ? {waiting} to decide"

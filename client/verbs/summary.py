@@ -12,10 +12,9 @@ from temporalio.client import Client, WorkflowExecutionStatus, WorkflowFailureEr
 from temporalio.exceptions import ApplicationError, CancelledError, TerminatedError
 from temporalio.service import RPCError
 
-from plansurvive.client.errors import NoWorker
+from plansurvive.client.errors import NoWorker, WorkerRefused
 from plansurvive.client.ids import plan_id, workflow_id
 from plansurvive.client.rpc import LOST, ask_view, describe, translated
-from plansurvive.plans.errors import InvalidPlan
 from plansurvive.plans.model import Problem
 from plansurvive.plans.run import ENDED, PlanStatus
 from plansurvive.plans.views.summary import Summary
@@ -64,7 +63,7 @@ def _of_failure(error: WorkflowFailureError, plan: str) -> Summary | None:
     if isinstance(cause, ApplicationError) and cause.type == "INVALID_PLAN":
         details = cause.details[0] if cause.details and isinstance(cause.details[0], list) else []
         found = [Problem.model_validate(detail) for detail in details]
-        raise InvalidPlan(found or [Problem(code="INVALID_PLAN", message=cause.message)]) from error
+        raise WorkerRefused(found or [Problem(code="INVALID_PLAN", message=cause.message)]) from error
     if isinstance(cause, ApplicationError) and cause.details and isinstance(cause.details[0], dict):
         return Summary.read(cause.details[0])
     if isinstance(cause, CancelledError):

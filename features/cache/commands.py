@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
+
 from temporalio.client import Client
 
 from plansurvive.client import end_records
 from plansurvive.client.children.naming import located, run_of
 from plansurvive.client.cli.terminal import output, session
 from plansurvive.client.cli.terminal.options import AsJson, Id, Step
+from plansurvive.client.live.in_flight import in_flight
+from plansurvive.client.live.steps import by_step, in_words, with_blocks
 from plansurvive.client.rpc import about, describe
 from plansurvive.client.unserved import unserved
 from plansurvive.features.cache.views import Why
 from plansurvive.features.cache.views import why as answered
+from plansurvive.plans.run import Status
 from plansurvive.plans.step_state import DONE
 
 
@@ -38,5 +43,9 @@ async def why_of(client: Client, plan: str, step_id: str) -> Why:
     if ended is not None or step_id not in run.steps or run.steps[step_id].status in DONE:
         return found
     first, *others = found.causes
-    said = await unserved(client, run.plan, (await describe(client, plan)).task_queue)  # the plan does not know of it
+    # What the plan does not know of: whether a worker serves it, and what its step is at.
+    said = await unserved(client, run.plan, (await describe(client, plan)).task_queue)
+    if run.steps[step_id].status is Status.RUNNING:
+        live = with_blocks(by_step(await in_flight(client, plan))).get(step_id)
+        said += [f"now: {in_words(live, datetime.now(UTC))}"] if live is not None and not live.is_plain else []
     return found.model_copy(update={"causes": [first.model_copy(update={"reasons": [*first.reasons, *said]}), *others]})

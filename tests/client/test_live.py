@@ -20,6 +20,7 @@ from plansurvive.client.live.in_flight import InFlight
 from plansurvive.client.live.steps import by_step, in_words, joined, with_blocks
 from plansurvive.client.runs import EventView, Started
 from plansurvive.features.agents.model.order import AgentOrder
+from plansurvive.features.cache.commands import why_of
 from plansurvive.plans.activity_io import Attempt
 from plansurvive.plans.run import Options
 from plansurvive.plans.views.models import BriefView
@@ -75,6 +76,8 @@ async def test_a_step_that_waits_for_its_next_attempt_says_which_it_is_and_when_
     assert timedelta(seconds=590) < live.next_at - began < timedelta(seconds=660)
     words = in_words(live, live.next_at - timedelta(seconds=1))
     assert words == "attempt 2 of 3 in 1 s  after BUSY: call 1 of a fails"
+    why = (await why_of(temporal_client, plan, "a")).text
+    assert re.search(r"\n  now: attempt 2 of 3 in \d+ min( \d+ s)?  after BUSY: call 1 of a fails$", why)
     view = joined(await runs.brief(temporal_client, plan), {"a": live})
     assert view.steps[0].live == live
 
@@ -140,7 +143,7 @@ async def test_the_command_line_shows_an_attempt_that_is_awaited_and_the_lines_o
     await until(waits, "the second attempt is awaited")
     text = (await plan(environ, "show", plan_id)).out
     [row] = [row for row in text.splitlines() if row.startswith("Now: a: ")]
-    assert re.fullmatch(r"Now: a: attempt 2 of 3 in \d+ s  after BUSY: call 1 of a fails", row)
+    assert re.fullmatch(r"Now: a: attempt 2 of 3 in \d+ min( \d+ s)?  after BUSY: call 1 of a fails", row)
     live = (await plan(environ, "show", plan_id, "--json")).json["live"]["a"]
     assert (live["attempt"], live["of"], live["attempts"][0]["code"]) == (2, 3, "BUSY")
     async with running(environ, "watch", plan_id) as process:

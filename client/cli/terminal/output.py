@@ -20,7 +20,6 @@ from rich.text import Text
 
 from plansurvive.client.cli.terminal.console import SafeConsole
 from plansurvive.client.cli.terminal.environment import default, environ
-from plansurvive.client.errors import EditRefused
 from plansurvive.plans.errors import InvalidPlan, PlanError
 from plansurvive.plans.text.safe_text import json_text, line, safe
 from plansurvive.runtime.settings import said
@@ -176,7 +175,7 @@ def show_error(error: PlanError, *, as_json: bool, where: str = "", lines: Seque
             found["problems"] = problem_rows(error.problems, lines)
         show_json({"error": found})
     elif isinstance(error, InvalidPlan):
-        show_problems(error.problems, where, lines, error.head if isinstance(error, EditRefused) else "")
+        show_problems(error.problems, where, lines, "" if error.head == InvalidPlan.head else error.head)
     else:
         code, head = said(error).split(" ", 1)
         head, *rest = safe(head).splitlines() or [""]

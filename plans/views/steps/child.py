@@ -7,7 +7,6 @@ from typing import Any
 
 from plansurvive.plans.child_state import ChildPlan, ChildReport
 from plansurvive.plans.run import StepState
-from plansurvive.plans.step_state import DONE_WORDS
 from plansurvive.plans.text.safe_text import line
 from plansurvive.plans.views.models.card import commands
 
@@ -43,7 +42,7 @@ def in_words(status: str, counts: Mapping[str, int], asked: int) -> str:
     """`running, 3 of 5 done, 1 awaiting a decision`; empty before its first report."""
     if not status:
         return ""
-    done = sum(counts.get(name, 0) for name in DONE_WORDS)
+    done = sum(counts.get(name, 0) for name in ("completed", "skipped"))  # as of any plan
     parts = [status, f"{done} of {counts.get('total', 0)} done"]
     parts += [f"{counts['failed']} failed"] if counts.get("failed") else []
     parts += [f"{asked} awaiting a decision"] if asked else []

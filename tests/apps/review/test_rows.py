@@ -194,3 +194,9 @@ def test_what_holds_a_plan_up_is_whole_below_a_heading_without_room_for_it() -> 
     found = view({"id": "a"}, title="A plan that waits", notices=notices, status="running")
     assert heading(found, 80).plain == f"A plan that waits  running  version 1  1 step\n{text}"
     assert heading(found, 200).plain.endswith(f"1 step  {text}")
+
+
+def test_the_heading_of_a_refused_plan_says_why_though_no_step_is_at_fault() -> None:
+    stopped = "its worker refused it: BAD_WORKSPACE: workspace: workspace '/gone' does not exist on the worker"
+    found = view({"id": "a", "status": "blocked", "never": True}, status="failed", stopped=stopped)
+    assert heading(found, 80).plain.splitlines() == ["p  failed  version 1  1 step", stopped]

@@ -49,6 +49,7 @@ async def test_the_resumed_run_of_a_refused_plan_says_why_it_is_refused_again(
     for command in (("run", file), ("resume", "gone"), ("resume", "gone-r2", "--json")):
         told = await plan(environ, *command)
         assert (told.code, "UNKNOWN_TOOL" in told.out + told.err) == (2, True), (command, told)
+        assert command[-1] == "--json" or "Its worker refused the plan: 1 problem\n" in told.err or command[0] == "run"
         assert ("plan      gone-r2\n" in told.out) is (command == ("resume", "gone")), "which run was refused"
     told = await plan(environ, "summary", "gone")
     assert "next     plan show gone-r2   shows the run that resumed it" in told.out
