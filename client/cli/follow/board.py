@@ -31,6 +31,8 @@ from plansurvive.plans.views.steps.row import Row, live_row
 TASKS = {"done": ("✓", "green"), "current": ("▸", "cyan"), "open": ("·", "dim")}
 """Mark and style of each status of an agent's task."""
 NAME_WIDTH = 20
+NAME_SHARE = 4
+"""Of a wide screen, names of steps have this part, at least NAME_WIDTH columns."""
 _CLOSING = {"undo": "in the rollback", "finally": "in `finally`"}
 FRAME = 5
 """Lines of the board besides the steps."""
@@ -44,7 +46,8 @@ def board(
     room = max(3, height - FRAME - more_lines(view, width) - (footer_lines + 1 if footer else 0))
     steps = view.steps
     shown = chosen(steps, room)
-    listed = _rows([steps[index] for index in shown], now, spare=room - len(steps))
+    name_width = max(NAME_WIDTH, width // NAME_SHARE)
+    listed = _rows([steps[index] for index in shown], now, spare=room - len(steps), name_width=name_width)
     parts: list[RenderableType] = [_head(view, now), *_notices(view, width), _bar(view), listed]
     if len(shown) < len(steps):
         seen = set(shown)
@@ -126,11 +129,11 @@ class _Ends(NamedTuple):
         yield Text.assemble(said, " ", self.end, no_wrap=True, overflow="ellipsis")
 
 
-def _rows(steps: Sequence[BriefStep], now: datetime, spare: int) -> RenderableType:
+def _rows(steps: Sequence[BriefStep], now: datetime, spare: int, name_width: int) -> RenderableType:
     """One row per step; below a running agent's row its task list, if there is room."""
     table = Table.grid(expand=True, padding=(0, 1))
     table.add_column(width=1)
-    table.add_column(no_wrap=True, overflow="ellipsis", max_width=NAME_WIDTH)
+    table.add_column(no_wrap=True, overflow="ellipsis", max_width=name_width)
     table.add_column(no_wrap=True, overflow="ellipsis", max_width=14)
     table.add_column(ratio=1, no_wrap=True, overflow="ellipsis")
     for step in steps:

@@ -119,6 +119,14 @@ def test_long_texts_are_cut_and_no_line_is_wider_than_the_screen() -> None:
     assert "…" in lines[2]
 
 
+def test_a_wide_screen_has_room_for_longer_names_of_steps() -> None:
+    name = "announce.undo.withdraw-all"
+    assert name not in drawn(view(step(name, "running")))[2]
+    console = Console(file=(file := io.StringIO()), width=120, force_terminal=True, color_system=None)
+    console.print(board(view(step(name, "running")), NOW, 24, width=120))
+    assert name in file.getvalue()
+
+
 def test_texts_of_a_plan_are_neither_markup_nor_control_characters() -> None:
     hostile = "[red]x[/red] \x1b[2J \u202e"
     text = "\n".join(drawn(view(step("a", "running", startedAt=STARTED, description=hostile), title=hostile)))
