@@ -121,9 +121,9 @@ def test_long_texts_are_cut_and_no_line_is_wider_than_the_screen() -> None:
 
 def test_a_wide_screen_has_room_for_longer_names_of_steps() -> None:
     name = "announce.undo.withdraw-all"
-    assert name not in drawn(view(step(name, "running")))[2]
+    assert name not in drawn(view(step(name, "running", description="")))[2]
     console = Console(file=(file := io.StringIO()), width=120, force_terminal=True, color_system=None)
-    console.print(board(view(step(name, "running")), NOW, 24, width=120))
+    console.print(board(view(step(name, "running", description="")), NOW, 24, width=120))
     assert name in file.getvalue()
 
 
