@@ -27,6 +27,8 @@ MAX_BELOW = 10
 MAX_LISTED = 200
 """Activities of one workflow that are read."""
 LLM = "ask_llm"
+UNKNOWN_TO_WORKER = "NotFoundError"
+"""How the attempt of a worker fails that does not have the tool: the SDK's name for it. It has sent no heartbeat."""
 Child = tuple[str, tuple[str, ...]]
 """An agent or a child plan by its workflow, and the steps of the plans above the one that runs it, outermost first."""
 _OF_NO_STEP = frozenset((
@@ -106,7 +108,10 @@ async def _activity(found: WorkflowExecutionDescription, info: PendingActivityIn
     next_at = (_time(info.next_attempt_schedule_time) or _time(info.scheduled_time)) if waits else None
     tool = info.activity_type.name
     step_id = "" if tool == LLM else of_call(info.activity_id)[0]
-    return InFlight(f"{found.id}/{info.activity_id}", step_id, tool, live_of(details, next_at))
+    live = live_of(details, next_at)
+    if waits and live.is_plain and info.last_failure.application_failure_info.type == UNKNOWN_TO_WORKER:
+        live = live.model_copy(update={"line": "a worker without this tool took it; it is tried again"})
+    return InFlight(f"{found.id}/{info.activity_id}", step_id, tool, live)
 
 
 def _time(stamp: Timestamp) -> datetime | None:

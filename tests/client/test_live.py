@@ -174,6 +174,29 @@ async def test_an_agents_busy_llm_is_seen_while_it_waits(
     assert (live.attempt, live.of, live.attempts[0].code) == (2, 5, "LLM_UNAVAILABLE")
 
 
+async def test_a_step_that_a_worker_without_its_tool_took_says_so(
+    temporal_client: Client, settings: Settings, queue: str, workspace: Path
+) -> None:
+    steps = [{"id": "now", "tool": "ask", "args": {"question": "Now?"}}, {**flaky(0, 1.0), "dependsOn": ["now"]}]
+    async with build(temporal_client, settings, load_tools([ledger_tools.__file__]), indexed=True):
+        options = Options(workspace=str(workspace))
+        started = await runs.start(temporal_client, {"steps": steps}, options=options, queue=queue)
+
+        async def asks() -> bool:
+            return bool((await runs.show(temporal_client, started.plan_id)).pending)
+
+        await until(asks, "the question is asked")
+    async with build(temporal_client, settings, load_tools(()), indexed=True):
+        await runs.answer(temporal_client, started.plan_id, "now", "yes")
+
+        async def said() -> str:
+            live = (await runs.live(temporal_client, started.plan_id)).get("a")
+            return live.line if live else ""
+
+        assert await until(said, "a worker took it") == "a worker without this tool took it; it is tried again"
+        await terminated(temporal_client, started.workflow_id)
+
+
 def seen_in(details: Any, *, next_at: datetime | None = None, agent: str = "", below: str = "") -> InFlight:
     """An activity with these heartbeat details."""
     return InFlight("plan-p/a", "a", "work", live_of(details, next_at), agent, below)

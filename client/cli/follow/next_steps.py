@@ -50,17 +50,17 @@ class NextSteps:
                     await self._look(view)
             await asyncio.sleep(LOOK_SECONDS)
 
-    def rows(self, view: BriefView, width: int) -> list[Text]:
+    def rows(self, view: BriefView, width: int, shown: int = SHOWN) -> list[Text]:
         """The rows to draw, none wider than `width`; none once something else is awaited than they are about."""
         if awaited(view) != self._awaited:
             return []
-        texts = [f"next  {action.command}   {action.sentence}" for action in self._found[:SHOWN]]
+        texts = [f"next  {action.command}   {action.sentence}" for action in self._found[:shown]]
         return [Text(row, style="dim", no_wrap=True) for row in folded(texts, width, INDENT)]
 
-    @property
-    def is_unserved(self) -> bool:
-        """Whether no worker serves the plan, so that no decision has an effect."""
-        return self._about is not None and not self._about[1]
+    def held_up(self, view: BriefView, width: int) -> list[Text]:
+        """The row that lets decisions have an effect, if they have none now: without a worker, or while it is paused."""
+        is_unserved = self._about is not None and not self._about[1]
+        return self.rows(view, width, 1) if is_unserved or view.status is PlanStatus.PAUSED else []
 
     async def _look(self, view: BriefView) -> None:
         queue = (await describe(self._client, self._plan)).task_queue

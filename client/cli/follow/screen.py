@@ -161,8 +161,9 @@ class Screen:
         request = self._live.get("")
         if request and request.attempt > 1:
             rows.append(Text(line(f"LLM request: {in_words(request, datetime.now(UTC))}"), style="dim"))
-        if self._view is not None and (not self._question or self._next.is_unserved):
-            rows += self._next.rows(self._view, self._console.width - 1)
+        if self._view is not None:
+            found = self._next.held_up if self._question else self._next.rows
+            rows += found(self._view, self._console.width - 1)
         if self._question:
             rows += self._asking(self._question, len(rows))
         return [*rows, *self._remark()]
