@@ -58,7 +58,7 @@ class NextSteps:
         return [Text(row, style="dim", no_wrap=True) for row in folded(texts, width, INDENT)]
 
     def held_up(self, view: BriefView, width: int) -> list[Text]:
-        """The row that lets decisions have an effect, if they have none now: without a worker, or while it is paused."""
+        """What lets decisions have an effect, if they have none now: without a worker, or while it is paused."""
         is_unserved = self._about is not None and not self._about[1]
         return self.rows(view, width, 1) if is_unserved or view.status is PlanStatus.PAUSED else []
 
