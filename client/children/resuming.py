@@ -9,6 +9,7 @@ from temporalio.client import Client, WorkflowExecutionStatus
 
 from plansurvive.client.errors import PlanNotFound
 from plansurvive.client.feature import read_run
+from plansurvive.client.files_since import files_since
 from plansurvive.client.ids import recorded_id
 from plansurvive.client.rpc import ask, describe
 from plansurvive.client.undone import undone_since
@@ -39,6 +40,7 @@ async def unfinished(client: Client, run: Run) -> dict[str, dict[str, Any]]:
             continue
         if run.steps[step_id].child is not None:
             child = await undone_since(client, read_run(found))
+            child = (await files_since(client, child, (await describe(client, name)).task_queue)).run
             child.agents = child.agents | await unfinished(client, child)
             found = child.model_dump(mode="json", exclude_defaults=True)
         states[step_id] = found

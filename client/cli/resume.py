@@ -23,7 +23,7 @@ from plansurvive.client.verbs.runs import Started, Summary
 from plansurvive.plans.editing.next_run import Replacement
 from plansurvive.plans.editing.step_places import setting_of
 from plansurvive.plans.errors import PlanError
-from plansurvive.plans.text.safe_text import line
+from plansurvive.plans.text.safe_text import line, quoted
 
 Follow = Annotated[bool, typer.Option("--follow", help="Follow the new run to its end.")]
 From = Annotated[
@@ -75,7 +75,7 @@ def resume(
     """Continue an ended plan in a new run. Failed, blocked and unstarted steps run; the others keep their results."""
     changes = [_replacement(text) for text in sets or ()]
     if dry_run:
-        _show(session.run(lambda here: would_run(here.client, plan, changes=changes)), as_json)
+        _show(plan, session.run(lambda here: would_run(here.client, plan, changes=changes)), as_json)
         return
 
     async def start(here: Connected) -> Started:
@@ -95,7 +95,7 @@ def rerun(
         found = session.run(
             lambda here: would_run(here.client, plan, reruns=True, start_at=start_at, only=only, changes=changes)
         )
-        _show(found, as_json)
+        _show(plan, found, as_json)
         return
 
     async def start(here: Connected) -> Started:
@@ -107,16 +107,22 @@ def rerun(
     _start(plan, start, follow_it, as_json)
 
 
-def _show(found: WouldRun, as_json: bool) -> None:
+def _show(plan: str, found: WouldRun, as_json: bool) -> None:
     """What the new run would do."""
     if as_json:
         output.show_json(found.model_dump(mode="json"))
         return
     items = [f"{name}: {count:,} item{'s' * (count != 1)} not started" for name, count in found.items.items()]
-    runs = [f"{name}{_condition(found, name)}" for name in found.runs]
+    inside = [name for name in found.read_again if name not in found.runs]
+    runs = [f"{name}{_condition(found, name)}{_file(found, name)}" for name in [*found.runs, *inside]]
+    first = next(iter(found.keep_read), "")
+    again = [f"to read it again: plan rerun {plan_id(plan)} --from {quoted(first)}"] if first else []
     skips = [f"{name}: condition not met: {when}" for name, when in found.skips.items()]
+    stale = [
+        f"{name} keeps what it read from '{path}', which has changed since" for name, path in found.keep_read.items()
+    ]
     for what, steps, last in (
-        ("would run", runs, items), ("skips", skips, []), ("keeps", found.keeps, []),
+        ("would run", runs, items), ("skips", skips, []), ("keeps", found.keeps, []), ("note", stale, again),
         ("leaves out", found.leaves_out, []),
     ):  # fmt: skip
         more = [f"and {len(steps) - SHOWN} more"] if len(steps) > SHOWN else []
@@ -130,6 +136,12 @@ def _condition(found: WouldRun, name: str) -> str:
     if name not in found.conditions:
         return ""
     return f": only if {found.conditions[name]}, which depends on {', '.join(found.decided_by[name])}"
+
+
+def _file(found: WouldRun, name: str) -> str:
+    """Why a step that is done runs again; empty: it is not done."""
+    path = found.read_again.get(name)
+    return f": its file '{path}' has changed since" if path is not None else ""
 
 
 def _place(here: Connected, workspace: Path | None) -> str | None:

@@ -18,6 +18,7 @@ from plansurvive.client.children.resuming import unfinished
 from plansurvive.client.decisions import authored
 from plansurvive.client.errors import PlanExists, PlanNotFound
 from plansurvive.client.feature import read_run, rules_of_features
+from plansurvive.client.files_since import files_since
 from plansurvive.client.ids import plan_id, recorded_id, workflow_id
 from plansurvive.client.later_runs import MAX_RUNS, later_runs
 from plansurvive.client.rpc import RPC_TIMEOUT, about, ask, describe, memo_of
@@ -64,6 +65,7 @@ async def resume(
 ) -> Started:
     """Continue an ended plan in a new run: failed, blocked and unstarted steps run, the others keep their results.
 
+    A step that only reads, and whose file has changed since, runs again if nothing that is done rests on its value.
     The new run has an id of its own (`x-r2`), returned in `plan_id`. `changes` are of its steps that run, or of the
     plan's budget. Also resumes agents, without changes. `waivers`: False if no person continues it, as in `unwaived`.
     `workspace`: the absolute path of the directory to work in, whichever directory it was before (`rerun` too).
@@ -133,7 +135,15 @@ class WouldRun(Value):
     skips: dict[str, str] = Field(
         default_factory=dict, description="By step that would be skipped once more: the condition that does not hold."
     )
+    read_again: dict[str, str] = Field(
+        default_factory=dict,
+        description="By step of these that is done and would read its file again: the file, which has changed since.",
+    )
     keeps: list[str] = Field(description="Steps that would keep their results.")
+    keep_read: dict[str, str] = Field(
+        default_factory=dict,
+        description="By step that would keep what it read from a file that has changed since: the file.",
+    )
     leaves_out: list[str] = Field(description="Steps that are not done, and would not run (`--only`).")
     items: dict[str, int] = Field(
         default_factory=dict,
@@ -152,7 +162,7 @@ async def would_run(
 ) -> WouldRun:
     """What `rerun` would do, or `resume` without `reruns`. Raises as they do, and NOT_A_PLAN for an agent."""
     _at_most_one(start_at, only)
-    await _ended(client, plan)
+    description = await _ended(client, plan)
     state = await ask(client, plan, "state")
     if "order" in state:
         raise Refused(f"'{plan_id(plan)}' is an agent's run; --dry-run is for plans", "NOT_A_PLAN")
@@ -162,11 +172,14 @@ async def would_run(
     base, now = base_id(plan_id(plan)), datetime.now(UTC)
     new_id = run_id(base, len([name async for name, _ in later_runs(client, base)]) + 2)
     run = caught_up(await undone_since(client, read_run(state)), rules_of_features(), now)
+    read = resumption.ReadAgain(run, {}, {})
     if only is not None:
         new = rerun_only(run, only, new_id, now, "", changes)
     elif reruns:
         new = rerun_from(run, start_at or (), new_id, now, "", changes)
     else:
+        read = await files_since(client, run, description.task_queue)
+        run = read.run
         new = resumption.resumed(run, new_id, now, "", changes)
     found = resumption.foreseen(run, new)
     known = resumption.conditions(run, new, found.runs)
@@ -178,7 +191,9 @@ async def would_run(
         conditions={name: each.when for name, each in open_ones.items()},
         decided_by={name: each.decided_by for name, each in open_ones.items()},
         skips=skips,
+        read_again=dict(read.again),
         keeps=found.keeps,
+        keep_read=dict(read.kept),
         leaves_out=found.leaves_out,
         items=found.items,
     )
@@ -214,7 +229,7 @@ async def _later_children(client: Client, child: str, plan: str, step_id: str) -
 async def _new_run(client: Client, plan: str, make: Callable[[Run, str, datetime], Run], how: Continued) -> Started:
     description = await _ended(client, plan)
     state = await ask(client, plan, "state")
-    begin = next_of_features(state, how) or await _next_of_plan(client, state, make, how)
+    begin = next_of_features(state, how) or await _next_of_plan(client, state, description.task_queue, make, how)
     base = base_id(plan_id(plan))
     taken = [name async for name, _ in later_runs(client, base)]
     for number in range(len(taken) + 2, MAX_RUNS):
@@ -226,10 +241,11 @@ async def _new_run(client: Client, plan: str, make: Callable[[Run, str, datetime
 
 
 async def _next_of_plan(
-    client: Client, state: Any, make: Callable[[Run, str, datetime], Run], how: Continued
+    client: Client, state: Any, queue: str, make: Callable[[Run, str, datetime], Run], how: Continued
 ) -> NextRun:
     run, rules = await undone_since(client, read_run(state)), rules_of_features()
     if not how.reruns:
+        run = (await files_since(client, run, queue, how.workspace)).run
         run.agents = run.agents | await unfinished(client, run)
 
     async def begin(client: Client, new_id: str, now: datetime, queue: str) -> Started:

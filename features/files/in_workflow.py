@@ -1,5 +1,7 @@
 """ChangesWorkflow: lists or undoes a plan's file changes, on the workers that have its workspaces.
 
+Asked before a plan is resumed, it lists the files that differ from what the plan last saw.
+
 It runs the activity `file_changes` on each task queue of the plan in turn. An undo is preceded by a dry run on every
 queue: a single refusal cancels the whole undo, unless the request allows a partial one (`partly`). The dry run also
 says what there was to restore, of which an attempt that follows a killed one finds a part done.
@@ -21,6 +23,7 @@ from temporalio import workflow
 from plansurvive.features.files.model import ChangesReport, ChangesRequest
 from plansurvive.features.files.undo_rules import of_all_attempts
 from plansurvive.plans.errors import InvalidPlan, PlanError
+from plansurvive.plans.files.file_check import FileDifferences, FilesSeen
 from plansurvive.plans.signature import message_digest
 from plansurvive.workflows import policies
 from plansurvive.workflows.inputs import invalid, only_object, schema_errors
@@ -32,14 +35,29 @@ class ChangesWorkflow:
 
     @workflow.run
     async def run(self, *arguments: Any) -> dict[str, Any]:
-        """Returns the merged ChangesReport of all queues. Raises InvalidPlan for a malformed request."""
+        """Returns the merged ChangesReport of all queues, or FileDifferences. Raises InvalidPlan: malformed request."""
         request = _read(arguments)
+        if request.seen is not None:
+            return (await self._compare(request.seen, request.queues)).model_dump(mode="json")
         if not request.undo or request.dry_run:
             return (await self._ask(request)).model_dump(mode="json")
         trial = await self._ask(request.model_copy(update={"dry_run": True}))
         if trial.refused and not request.partly:
             return trial.model_dump(mode="json")
         return of_all_attempts(trial, await self._ask(request)).model_dump(mode="json")
+
+    async def _compare(self, seen: FilesSeen, queues: Sequence[str]) -> FileDifferences:
+        found: FileDifferences = await workflow.execute_activity(
+            "compare_files",
+            seen,
+            result_type=FileDifferences,
+            task_queue=next(iter(queues), None),
+            summary=f"check {len(seen.stamps)} files for changes",
+            start_to_close_timeout=policies.SNAPSHOT.start_to_close,
+            schedule_to_start_timeout=policies.NEW_QUEUE,
+            retry_policy=policies.SNAPSHOT.retry_policy,
+        )
+        return found
 
     async def _ask(self, request: ChangesRequest) -> ChangesReport:
         merged = ChangesReport(dry_run=request.dry_run)

@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from plansurvive.plans.files.changes import CallChanges
+from plansurvive.plans.files.file_check import FilesSeen
 from plansurvive.plans.model import Queue, Value
 from plansurvive.plans.signature import Signature
 
@@ -15,7 +16,10 @@ UndoCode = Literal["CONFLICT", "NOT_KEPT", "WORKSPACE_MOVED"]
 
 
 class ChangesRequest(Value):
-    """Input of the `file_changes` activity: list the file changes of a plan, or undo them."""
+    """Input of the `file_changes` activity: list the file changes of a plan, or undo them.
+
+    With `seen` the workflow lists instead which of these files differ from it now (`compare_files`).
+    """
 
     plan_id: str = Field(max_length=1_000)
     step_id: str | None = Field(default=None, max_length=1_000, description="Only the changes of this step.")
@@ -33,6 +37,7 @@ class ChangesRequest(Value):
         max_length=1_000,
         description="Task queues whose workers are asked; empty: the default queue.",
     )
+    seen: FilesSeen | None = Field(default=None, description="Files as the plan last saw them, to be compared.")
     signature: Signature | None = Field(default=None, description="Of the start, by the key of the worker.")
     message: str = Field(default="", max_length=64, description="Digest of what is signed; the workflow computes it.")
 

@@ -20,8 +20,6 @@ from functools import partial
 from typing import Any
 
 from pydantic import ValidationError
-from temporalio.api.common.v1 import WorkflowExecution
-from temporalio.api.workflowservice.v1 import DeleteWorkflowExecutionRequest
 from temporalio.client import (
     Client,
     WorkflowExecutionDescription,
@@ -36,6 +34,7 @@ from temporalio.service import RPCError
 from plansurvive.client.children.naming import no_such_step, parts
 from plansurvive.client.errors import NoWorker, PlanExists
 from plansurvive.client.feature import read_run
+from plansurvive.client.files_since import forget
 from plansurvive.client.ids import plan_id
 from plansurvive.client.rpc import RPC_TIMEOUT, ask, describe, memo_of, translated
 from plansurvive.client.undone import undo_plans
@@ -327,14 +326,10 @@ async def _answer(client: Client, plan: str, request: ChangesRequest, workflow_i
         raise _failure(error, plan) from error
     except RPCError as error:
         raise translated(error, plan) from error
-    # 3. What has answered goes, so that it does not stand among the plans in Temporal's lists. One that undid something
-    # stays for its audit record; one that failed, for whoever looks for the cause; so does one where this client may
-    # not delete.
+    # 3. What has answered goes. One that undid something stays for its audit record; one that failed, for whoever looks
+    # for the cause.
     if not request.undo or request.dry_run:
-        execution = WorkflowExecution(workflow_id=handle.id, run_id=handle.first_execution_run_id or "")
-        deletion = DeleteWorkflowExecutionRequest(namespace=client.namespace, workflow_execution=execution)
-        with suppress(RPCError):
-            await client.workflow_service.delete_workflow_execution(deletion, timeout=RPC_TIMEOUT)
+        await forget(client, handle)
     # 4. The effect log does not record the tool of a call.
     report = ChangesReport.model_validate(result)
     calls = [

@@ -1,9 +1,10 @@
 """Resume and rerun: a new run built from an ended one, which is not changed.
 
 Retained: completed steps with their values and files, steps that people skipped, the log, file stamps and agents.md.
-Run again: steps that failed, were denied, blocked or never ran (`resumed`); also one step and all its dependents
-(`rerun_from`); or only one step (`rerun_only`). The new run is a draft: a worker validates the plan again before any
-step starts.
+Run again: steps that failed, were denied, blocked or never ran (`resumed`), and steps that read a file which has
+changed since, if nothing that is done rests on what they read (`with_read_again`); also one step and all its
+dependents (`rerun_from`); or only one step (`rerun_only`). The new run is a draft: a worker validates the plan again
+before any step starts.
 
 An approval that a person gave and that was not used stands, for the same call; what was denied asks again, waived or
 not. What was approved with `remember`, or by a time limit, ends with its run.
@@ -14,7 +15,7 @@ The ended run has what its children did after their last report (`plans.executio
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 from typing import NamedTuple
 
@@ -33,7 +34,7 @@ from plansurvive.plans.flow.outline import when_of_whole
 from plansurvive.plans.log import LogKind
 from plansurvive.plans.model import Step
 from plansurvive.plans.run import Result, Run, Status, StepState, as_it_stands
-from plansurvive.plans.run.again import Again, following, joined, kept_of, unfinished, without_inside
+from plansurvive.plans.run.again import Again, following, joined, kept_of, unfinished, unused, without_inside
 from plansurvive.plans.run.step_call import StepValues
 from plansurvive.plans.run.undone import unclosed, undone_steps
 from plansurvive.plans.run.unknown_step import unknown_step
@@ -45,6 +46,8 @@ LEFT_OUT = "LEFT_OUT"
 """Code of a step that the rerun of a single step skips."""
 NAMED = 3
 """Steps to run that the log names."""
+MAX_LISTED = 50
+"""Steps that read their files again, by name in the log."""
 MAX_NAMED = 20
 """Steps of the plan that an error names."""
 _RUN = re.compile(r"(.+)-r([1-9][0-9]*)")
@@ -172,6 +175,47 @@ def _open(run: Run) -> Again:
     undone = list(undone_steps(run))
     rest = unfinished(run, _is_done)
     return joined(following(run, undone), rest) if undone else rest
+
+
+def files_read(run: Run) -> dict[str, list[str]]:
+    """By path of a tracked file, the done steps that read it with a tool that changes nothing: a resume keeps them.
+
+    Without the files that the plan itself has changed since.
+    """
+    again, own = not_done(run).names, unclosed(run)
+    done = (name for name, state in own.steps.items() if state.status is Status.COMPLETED and name not in again)
+    changed_itself = set(rewritten(own))
+    return {path: names for path, names in readers(own, done).items() if path not in changed_itself}
+
+
+class ReadAgain(NamedTuple):
+    """A run that is to be resumed after files have changed that its steps read."""
+
+    run: Run
+    """In it the steps that are to read again count as not done."""
+    again: Mapping[str, str]
+    """These steps, each with the path of its file."""
+    kept: Mapping[str, str]
+    """Steps that keep what they read, as something that is done rests on it, each with the path of its file."""
+
+
+def with_read_again(run: Run, changed_files: Collection[str], now: datetime) -> ReadAgain:
+    """The run with those steps as not done that read one of these files, unless something that is done rests on it.
+
+    A tool that only reads may be called again; what was made of its value is not thrown away unasked. For `resumed` and
+    `continued`; the log says why these steps run.
+    """
+    found = {name: path for path, names in files_read(run).items() if path in changed_files for name in names}
+    stale = {name: found[name] for name in run.outline.nodes if name in found}
+    again = {name: stale[name] for name in unused(run, stale, _is_done)}
+    kept = {name: path for name, path in stale.items() if name not in again}
+    if not again:
+        return ReadAgain(run, again, kept)
+    states = {name: begun_again(run, run.outline.step(name)) for name in again}
+    new = run.model_copy(update={"steps": {**run.steps, **states}, "log": list(run.log)})
+    for name, path in list(again.items())[:MAX_LISTED]:
+        new.note(LogKind.CHANGED, f"step '{name}' runs again: its file '{path}' has changed since", now)
+    return ReadAgain(new, again, kept)
 
 
 def _is_done(state: StepState) -> bool:

@@ -21,6 +21,9 @@ from plansurvive.plans.model import Step
 from plansurvive.plans.run import Run
 from plansurvive.plans.step_state import StepState
 
+_Dependents = dict[tuple[str | None, str], list[Node]]
+"""By what a step is inside of, and its name there: the steps that depend on it."""
+
 
 class Again(NamedTuple):
     """The steps that run again: `whole` ones from their beginning, `within` only what is not done inside them."""
@@ -60,9 +63,26 @@ def unfinished(run: Run, is_done: Callable[[StepState], bool]) -> Again:
 
 def following(run: Run, step_ids: Sequence[str], relisted: bool = False) -> Again:
     """The steps, and all that depends on them, directly or indirectly. `relisted`: only their lists are others."""
-    outline, found = run.outline, Again(set(), set())
+    return _following(run.outline, _dependents(run.outline), step_ids, relisted)
+
+
+def unused(run: Run, names: Iterable[str], is_done: Callable[[StepState], bool]) -> list[str]:
+    """Of these steps, those on whose values nothing rests that is done, neither directly nor indirectly."""
+    outline, dependents = run.outline, _dependents(run.outline)
+    return [
+        name
+        for name in names
+        if not any(
+            is_done(run.steps[other])
+            for other in _following(outline, dependents, [name]).names
+            if other != name and not run.steps[other].closes
+        )
+    ]
+
+
+def _following(outline: Outline, dependents: _Dependents, step_ids: Sequence[str], relisted: bool = False) -> Again:
+    found, to_visit = Again(set(), set()), deque(step_ids)
     (found.within if relisted else found.whole).update(step_ids)
-    dependents, to_visit = _dependents(outline), deque(step_ids)
     while to_visit:
         node = outline.nodes[to_visit.popleft()]
         name = outline.inner_name(node.id)
@@ -156,8 +176,8 @@ def is_only_listed(step: Step, name: str) -> bool:
     return name not in dependencies(bare)
 
 
-def _dependents(outline: Outline) -> dict[tuple[str | None, str], list[Node]]:
-    found: dict[tuple[str | None, str], list[Node]] = {}
+def _dependents(outline: Outline) -> _Dependents:
+    found: _Dependents = {}
     for node in outline.nodes.values():
         if node.needs_siblings:
             for name in dependencies(node.step):

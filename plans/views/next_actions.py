@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from plansurvive.plans.flow.ids import is_pattern, pattern_of, template_of
+from plansurvive.plans.flow.ids import is_pattern, lineage, pattern_of, template_of
 from plansurvive.plans.in_views import NO_VIEWS, ViewSet
 from plansurvive.plans.model.identities import AGENT_PREFIX
 from plansurvive.plans.run import ENDED, PlanStatus, Status
@@ -137,9 +137,13 @@ def _ended(summary: Summary, name: str) -> list[NextAction]:
     kept = f", and the failed items of {_named(items)}" if items else ""
     found.append(NextAction(f"plan resume {name}", f"runs {done}{again}; keeps the rest{kept}"))
     if first is not None and not is_agent and not items:
-        outer = _top(first.step_id)
-        what = f"runs '{line(outer)}' and what depends on it again{', and what was undone' if was_undone else ''}"
-        found.append(NextAction(f"plan rerun {name} --from {quoted(outer)}", what))
+        chosen = _failed_items(summary, _top(first.step_id))
+        its = "them" if len(chosen) > 1 else "it"
+        named = " and ".join(f"'{line(each)}'" for each in chosen)
+        what = f"runs {named} and what depends on {its} again"
+        sentence = f"{what}{', and what was undone' if was_undone else ''}"
+        options = " ".join(f"--from {quoted(each)}" for each in chosen)
+        found.append(NextAction(f"plan rerun {name} {options}", sentence))
     return found
 
 
@@ -169,6 +173,19 @@ def _items_again(name: str, items: dict[str, list[str]]) -> list[NextAction]:
 
 def _named(items: dict[str, list[str]]) -> str:
     return " and ".join(f"'{line(loop)}'" for loop in items)
+
+
+def _failed_items(summary: Summary, top: str) -> list[str]:
+    """The items of a loop that failed, if they are few; else the step of the plan as a whole."""
+    found = dict.fromkeys(_item(each.step_id) for each in summary.failed if _top(each.step_id) == top)
+    items = [each for each in found if each != top]
+    return items if 0 < len(items) <= LISTED else [top]
+
+
+def _item(step_id: str) -> str:
+    """The item of a loop of the plan that a step is, or is inside of; of others the step of the plan."""
+    item = next((each for each in reversed(list(lineage(step_id))) if each.endswith("]")), "")
+    return item if pattern_of(item) == f"{_top(step_id)}[*]" else _top(step_id)
 
 
 def _top(step_id: str) -> str:

@@ -231,6 +231,20 @@ async def test_resuming_the_parent_resumes_its_child_which_keeps_what_is_done(pl
     assert links.resumed_by == [child_of(later, "run").id.removeprefix("plan-")]
 
 
+async def test_a_resumed_child_plan_reads_a_repaired_file_again(plans: Plans) -> None:
+    (plans.workspace / "in.txt").write_text("../bad")
+    read: dict[str, Any] = {"id": "read", "tool": "read_file", "args": {"path": "in.txt"}}
+    write: dict[str, Any] = {"id": "write", "tool": "write_file", "args": {"path": "{{read}}", "content": "1"}}
+    plan = await plans.start([sub("run", steps=[read, write])])
+    assert (await plan.ended())["status"] == "partial"
+    (plans.workspace / "in.txt").write_text("good")
+    again = await resume.resume(plans.client, plan.id)
+    later = Started(plans.client, again.workflow_id)
+    assert (await later.ended())["status"] == "completed"
+    texts = [entry["text"] for entry in (await child_of(later, "run").view())["log"] if entry["kind"] == "changed"]
+    assert texts[0] == "step 'read' runs again: its file 'in.txt' has changed since"
+
+
 async def test_a_rerun_loads_the_plan_again(plans: Plans) -> None:
     file = written(plans, "child.json", steps=[work("one")])
     plan = await plans.start([sub("run", file=file)])

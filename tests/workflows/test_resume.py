@@ -243,6 +243,68 @@ async def test_a_kept_step_that_read_a_file_which_has_changed_is_named_with_the_
     assert (await runs.wait(plans.client, rerun.plan_id)).outdated == []
 
 
+@pytest.mark.crosses_runs
+async def test_a_repaired_file_is_read_again_where_nothing_that_is_done_rests_on_what_was_read(plans: Plans) -> None:
+    for name, content in {"a": "good-a", "b": "../bad", "used": "../bad", "early": "good-e"}.items():
+        (plans.workspace / f"{name}.txt").write_text(content)
+
+    def read(path: str, **more: Any) -> dict[str, Any]:
+        return {"tool": "read_file", "args": {"path": path}, **more}
+
+    def write(step_id: str, path: str, **more: Any) -> dict[str, Any]:
+        return {"id": step_id, "tool": "write_file", "args": {"path": path, "content": "1"}, **more}
+
+    inside = [read("{{item}}.txt", id="read"), write("write", "{{read}}")]
+    plan = await plans.start([
+        {"id": "each", "forEach": {"items": ["a", "b"], "key": "@"}, "steps": inside},
+        read("used.txt", id="use"), write("done", "done.txt", dependsOn=["use"]), write("again", "{{use}}"),
+        read("early.txt", id="early"), write("late", "{{early}}", dependsOn=["each"]),
+    ])  # fmt: skip
+    assert (await plan.ended())["status"] == "partial"
+    for name, content in {"a": "other-a", "b": "good-b", "used": "good-u", "early": "other-e"}.items():
+        (plans.workspace / f"{name}.txt").write_text(content)
+    # 1. A dry run says so, and starts nothing.
+    dry = await resume.would_run(plans.client, plan.id)
+    assert dry.read_again == {"each[b].read": "b.txt", "early": "early.txt"}
+    assert dry.keep_read == {"each[a].read": "a.txt", "use": "used.txt"}
+    assert dry.runs == ["each[b]", "again", "early", "late"]
+    assert {"use", "each[a]"} <= set(dry.keeps)
+    assert (await resume.links(plans.client, plan.id)).resumed_by == []
+    # 2. The new run does it, and says why.
+    resumed = await _go_on(plans, plan)
+    view = await resumed.ended()
+    texts = [entry["text"] for entry in view["log"] if entry["kind"] == "changed"]
+    assert texts[:2] == [
+        "step 'each[b].read' runs again: its file 'b.txt' has changed since",
+        "step 'early' runs again: its file 'early.txt' has changed since",
+    ]
+    kept = [text.split("'")[1] for text in texts if "keeps what it read" in text]
+    assert sorted(kept) == ["each[a].read", "use"]
+    assert (plans.workspace / "good-b").exists()
+    assert (plans.workspace / "other-e").exists()
+    assert not (plans.workspace / "other-a").exists()
+    assert statuses(view) == {
+        "each": "completed", "use": "completed", "done": "completed", "again": "failed", "early": "completed",
+        "late": "completed",
+    }  # fmt: skip
+
+
+async def test_a_file_that_the_plan_itself_or_nobody_has_changed_is_not_read_again(plans: Plans) -> None:
+    (plans.workspace / "a.txt").write_text("../bad")
+    (plans.workspace / "b.txt").write_text("b")
+    steps: list[dict[str, Any]] = [
+        {"id": "read", "tool": "read_file", "args": {"path": "a.txt"}},
+        {"id": "bad", "tool": "write_file", "args": {"path": "{{read}}", "content": "1"}},
+        {"id": "other", "tool": "read_file", "args": {"path": "b.txt"}},
+        {"id": "put", "tool": "write_file", "args": {"path": "b.txt", "content": "2"}, "dependsOn": ["other"]},
+        work("stop", "put", args={"fails": 9}, retry={"attempts": 1}),
+    ]
+    plan = await plans.start(steps)
+    await plan.ended()
+    dry = await resume.would_run(plans.client, plan.id)
+    assert (dry.read_again, dry.keep_read) == ({}, {})
+
+
 async def test_a_plan_that_runs_is_not_resumed(plans: Plans) -> None:
     plan = await plans.start([work("a", requiresApproval=True)])
     await plan.until_asked("a")

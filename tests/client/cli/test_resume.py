@@ -81,6 +81,34 @@ async def test_a_dry_run_of_a_resume_or_rerun_names_the_steps_and_starts_nothing
     assert "PLAN_NOT_FOUND" in (await plan(environ, "show", "foreseen-r2")).err
 
 
+async def test_a_dry_run_of_a_resume_names_the_files_that_are_read_again_and_those_that_are_not(
+    environ: Environ, worker: Worker, tmp_path: Path
+) -> None:
+    read = {"id": "read", "tool": "read_file", "args": {"path": "{{item}}.txt"}}
+    bad = {"id": "write", "tool": "write_file", "args": {"path": "{{read}}", "content": "1"}}
+    each = {"id": "each", "forEach": {"items": ["a", "b"], "key": "@"}, "steps": [read, bad]}
+    used = {**read, "id": "used", "args": {"path": "a.txt"}}
+    steps = [used, {**WRITE, "args": {"path": "c.txt", "content": "$used"}}, each]
+    for name in "ab":
+        (tmp_path / f"{name}.txt").write_text("../bad")
+    file = written(tmp_path / "plan.json", {"id": "reread", "steps": steps})
+    assert (await plan(environ, "run", file, "--workspace", str(tmp_path))).code == 1
+    shown = (await plan(environ, "show", "reread")).out
+    assert "plan rerun reread --from 'each[a]' --from 'each[b]'" in shown
+    (tmp_path / "a.txt").write_text("good")
+    told = await plan(environ, "resume", "reread", "--dry-run")
+    assert [" ".join(row.split()) for row in told.out.splitlines()] == [
+        "would run each[a]", "each[b].write", "each[a].read: its file 'a.txt' has changed since",
+        "keeps used", "write", "each[b].read",
+        "note used keeps what it read from 'a.txt', which has changed since",
+        "to read it again: plan rerun reread --from used",
+    ]  # fmt: skip
+    shown = (await plan(environ, "resume", "reread", "--dry-run", "--json")).json
+    assert (shown["readAgain"], shown["keepRead"]) == ({"each[a].read": "a.txt"}, {"used": "a.txt"})
+    assert (await plan(environ, "resume", "reread", "--follow")).code == 1
+    assert (tmp_path / "good").exists()
+
+
 async def test_a_dry_run_says_what_is_known_of_conditions(environ: Environ, worker: Worker, tmp_path: Path) -> None:
     look: dict[str, Any] = {
         "id": "look",

@@ -101,7 +101,30 @@ TABLE: dict[str, tuple[dict[str, Any], list[str]]] = {
     ),
     "an item failed": (
         {"status": "partial", "failed": INSIDE},
-        ["plan logs p 'resize[cat.png].thumb'", RESUME, "plan rerun p --from resize"],
+        ["plan logs p 'resize[cat.png].thumb'", RESUME, "plan rerun p --from 'resize[cat.png]'"],
+    ),
+    "two items failed": (
+        {"status": "partial", "failed": [Failure(step_id=each) for each in ("a[x].c", "a[x]", "a[y].c", "a[y]", "a")]},
+        ["plan logs p 'a[x].c'", RESUME, "plan rerun p --from 'a[x]' --from 'a[y]'"],
+    ),
+    "many items failed": (
+        {"status": "partial", "failed": [Failure(step_id=each) for each in ("a[1]", "a[2]", "a[3]", "a[4]", "a")]},
+        ["plan logs p 'a[1]'", RESUME, "plan rerun p --from a"],
+    ),
+    "a step failed in an item of an item": (
+        {
+            "status": "partial",
+            "failed": [Failure(step_id=each) for each in ("a[x].b[y].c", "a[x].b[y]", "a[x].b", "a")],
+        },
+        ["plan logs p 'a[x].b[y].c'", RESUME, "plan rerun p --from 'a[x]'"],
+    ),
+    "an item failed in a block": (
+        {"status": "partial", "failed": [Failure(step_id=each) for each in ("a.b[y].c", "a.b[y]", "a.b", "a")]},
+        ["plan logs p 'a.b[y].c'", RESUME, "plan rerun p --from a"],
+    ),
+    "a step failed in a round": (
+        {"status": "partial", "failed": [Failure(step_id=each) for each in ("a#3.b", "a#3", "a")]},
+        ["plan logs p 'a#3.b'", RESUME, "plan rerun p --from a"],
     ),
     "an item failed that its loop tolerates": (
         {"status": "completed", "failed": INSIDE[:1]},
