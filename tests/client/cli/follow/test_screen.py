@@ -190,26 +190,26 @@ async def test_keys_and_commands_answer_when_the_budget_of_two_agents_is_spent(
             build(temporal_client, asking, load_tools(()), indexed=True),
             terminal(environ, "run", file, "--id", "two") as screen,
         ):
-            await until(lambda: "the limits become: calls 2 -> 4" in screen.text, "the budget is asked about")
+            await until(lambda: "the limits become: calls 2 -> 3" in screen.text, "the budget is asked about")
             assert "1 running · 1 awaiting approval" in screen.text
-            await screen.press_until("y", "the limits become: calls 4 -> 7")
+            await screen.press_until("y", "the limits become: calls 3 -> 5")
             (asked,) = (await plan(environ, "pending", "two", "--json")).json
             shown = (await plan(environ, "pending", "two")).out
             assert f"two  {asked['stepId']}: awaiting approval of a larger LLM budget" in shown
-            assert "if approved  │ the limits become: calls 4 -> 7" in shown
+            assert "if approved  │ the limits become: calls 3 -> 5" in shown
             approved = await plan(environ, "approve", "two", asked["stepId"])
             assert approved.code == 0, approved.err
-            await until(lambda: "the limits become: calls 7 -> 11" in screen.text, "it is asked again")
-            assert (await plan(environ, "edit", "two", "--set", "budget.calls=8")).code == 0
-            await until(lambda: "the limits become: calls 8 -> 13" in screen.text, "the edit answered the question")
+            await until(lambda: "the limits become: calls 5 -> 8" in screen.text, "it is asked again")
+            assert (await plan(environ, "edit", "two", "--set", "budget.calls=6")).code == 0
+            await until(lambda: "the limits become: calls 6 -> 9" in screen.text, "the edit answered the question")
 
             async def are_counted() -> bool:
-                return "in 8 LLM requests" in (await plan(environ, "show", "two")).out
+                return "in 6 LLM requests" in (await plan(environ, "show", "two")).out
 
             await until(are_counted, "the agents' requests are counted")
             await screen.press_until("n", "raise it with: plan resume two --set budget.calls=N")
             assert await screen.process.wait() == 1
-        assert len(server.play.seen) == 8
+        assert len(server.play.seen) == 6
 
 
 @pytest.mark.slow
