@@ -31,6 +31,7 @@ from plansurvive.features.agents.model.history import PLAN_TYPE, Entry, History,
 from plansurvive.features.agents.model.order import AgentOrder, step_args
 from plansurvive.features.planning.make import MakeRequest, Out, follow_making
 from plansurvive.plans.definition.output_schema import schema_problem
+from plansurvive.plans.definition.schema_keywords import no_keywords
 from plansurvive.plans.errors import PlanError
 from plansurvive.plans.run import Options
 from plansurvive.plans.text.safe_text import line, safe
@@ -228,6 +229,6 @@ def _schema(path: Path | None) -> dict[str, Any] | None:
         raise PlanError(f"--schema {path}: {error}", "BAD_USAGE") from error
     if not isinstance(found, dict):
         raise PlanError(f"--schema {path}: a JSON Schema must be an object", "BAD_USAGE")
-    if problem := schema_problem(found):
+    if problem := schema_problem(found) or no_keywords(found):
         raise PlanError(f"--schema {path}: {problem}", "BAD_USAGE")
     return found

@@ -72,7 +72,7 @@ def size_problem(schema: Any) -> str:
 
 def matchers_of(schema: Any) -> Matchers:
     """Compile the patterns of a valid schema. Raises Unbounded if it cannot be applied in bounded time."""
-    parts = dict(_parts(schema, ""))
+    parts = dict(parts_of(schema, ""))
     for place, part in parts.items():
         inner = {"$schema", "$id"} if place else set()
         unsupported = sorted((UNSUPPORTED | inner) & part.keys())
@@ -124,7 +124,7 @@ def errors(schema: Any, value: Any, go_on: GoOn, all_matches: int | None = None)
     return errors_found
 
 
-def _parts(schema: Any, place: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
+def parts_of(schema: Any, place: str = "") -> Iterator[tuple[str, Mapping[str, Any]]]:
     """The schema and all its subschemas, each with its JSON Pointer."""
     if not isinstance(schema, Mapping):
         return
@@ -132,13 +132,13 @@ def _parts(schema: Any, place: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
     for name, value in schema.items():
         here = f"{place}/{_escaped(name)}"
         if name in HOLDING_ONE:
-            yield from _parts(value, here)
+            yield from parts_of(value, here)
         elif name in HOLDING_LIST:
             for index, part in enumerate(value):
-                yield from _parts(part, f"{here}/{index}")
+                yield from parts_of(part, f"{here}/{index}")
         elif name in HOLDING_NAMED:
             for inner, part in value.items():
-                yield from _parts(part, f"{here}/{_escaped(inner)}")
+                yield from parts_of(part, f"{here}/{_escaped(inner)}")
 
 
 def _escaped(name: str) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from plansurvive.plans.definition.near_names import NONE, Foreign, Hints, folded
-from plansurvive.plans.definition.scopes import INDEX, KEY
+from plansurvive.plans.definition.scopes import ERROR, INDEX, KEY, ROUND, STATUS, VALUE
 from plansurvive.plans.expressions.references import INPUTS
 
 _NAMES = {
@@ -146,6 +146,25 @@ def item_instead(root: str, path: str, item: str) -> str:
     return f"{item}{path if path.startswith('[') else f'.{path}'}" if path and not path.startswith("@") else item
 
 
+_VARIABLES = {
+    VALUE: ("result", "results", "output", "outputs", "self", "step", "this", "response", "outcome", "returned"),
+    ERROR: ("err", "exception", "failure", "errors", "cause"), STATUS: ("result", "outcome", "state"),
+    ROUND: ("iteration", "attempt", "retry", "count"), INDEX: ("i", "idx", "position"),
+}  # fmt: skip
+"""What other programs call the variables of constructs."""
+
+
+def variable_instead(root: str, path: str, variables: Collection[str]) -> str:
+    """What to write for the name of other programs for one of these variables; empty if it is none of them."""
+    own = next((each for each, names in _VARIABLES.items() if each in variables and root in names), "")
+    path = path.strip()
+    if own == VALUE and root in ("self", "step", "this"):
+        field, _, rest = path.partition(".")
+        path = rest if field in _VARIABLES[VALUE] else path
+    joined = path if path.startswith(("[", "|")) else f".{path}"
+    return f"{own}{joined}" if own and path and not path.startswith("@") else own
+
+
 def value_instead(root: str, path: str) -> str:
     """What to write for a value that other programs have under this root, `needs.a.outputs.x`; empty: it is none."""
     if root in ("steps", "needs") and path:
@@ -160,6 +179,12 @@ def value_meant(field: str, value: object, allowed: Collection[str]) -> str:
         return ""
     same = next((each for each in allowed if folded(each) == folded(value)), "")
     return f"; did you mean '{same}'?" if same else Hints().question(value, allowed, VALUES.get(field, NONE))
+
+
+def type_named(name: str) -> str:
+    """The type of JSON Schema that a text names, in its own word or that of other programs; empty: none."""
+    types = ("string", "integer", "number", "boolean", "array", "object", "null")
+    return name if name in types else VALUES["type"].meant(name, types)
 
 
 def no_tool(name: str, tools: Collection[str]) -> str:

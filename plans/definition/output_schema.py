@@ -17,6 +17,7 @@ from jsonschema import Draft202012Validator, FormatChecker
 from jsonschema.exceptions import SchemaError
 
 from plansurvive.plans.definition.bounded_schema import GoOn, TooMuch, Unbounded, errors, matchers_of, size_problem
+from plansurvive.plans.definition.foreign_names import type_named
 from plansurvive.plans.definition.parsing import Unreadable, parse_json
 from plansurvive.plans.expressions.references import find
 
@@ -49,12 +50,23 @@ def schema_problem(schema: Mapping[str, Any]) -> str:
         return str(error)
     except SchemaError as error:
         place = ".".join(map(str, error.absolute_path))
-        return f"not a valid JSON Schema: {f'{place}: ' if place else ''}{_on_one_line(error.message)}"
+        return f"not a valid JSON Schema: {f'{place}: ' if place else ''}{_on_one_line(error.message)}{_instead(error)}"
     except RecursionError:
         return "the schema is nested too deeply; flatten it"
     except Exception as error:  # data that JSON cannot express, in a workflow started with Temporal's own tools
         return f"not a valid JSON Schema: {_on_one_line(error)}"
     return ""
+
+
+def _instead(error: SchemaError) -> str:
+    """What to write where a schema of other programs has something else; empty if that is not known."""
+    place, given = list(error.absolute_path), error.instance
+    if place[-1:] == ["required"] and isinstance(given, bool):
+        return "; write `required: [NAME, ...]` beside `properties`"
+    kind = type_named(given) if isinstance(given, str) else ""
+    if place[-1:] == ["type"]:
+        return f"; did you mean '{kind}'?" if kind else ""
+    return f"; write {{type: {kind}}}" if kind else ""
 
 
 def form_problem(schema: Mapping[str, Any], answer: str, go_on: GoOn) -> str:

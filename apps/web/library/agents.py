@@ -27,6 +27,8 @@ from plansurvive.features.agents.history_store import history_store
 from plansurvive.features.agents.model import history as history_of
 from plansurvive.features.agents.model.history import Entry, History
 from plansurvive.features.agents.model.order import AgentOrder, step_args
+from plansurvive.plans.definition.output_schema import schema_problem
+from plansurvive.plans.definition.schema_keywords import no_keywords
 from plansurvive.plans.errors import PlanError
 from plansurvive.plans.run import Options
 from plansurvive.plans.views.models.agents import AgentLimits
@@ -110,6 +112,8 @@ def order_of(typed: dict[str, str]) -> AgentOrder:
         schema = json.loads(typed["schema"]) if typed["schema"].strip() else None
     except ValueError as error:
         raise PlanError(f"the schema is not JSON: {error}", "BAD_USAGE") from None
+    if isinstance(schema, dict) and not schema_problem(schema) and (wrong := no_keywords(schema)):
+        raise PlanError(f"the schema: {wrong}", "BAD_USAGE")
     try:
         numbers = {name: float(text) if name == "seconds" else int(text) for name, text in limits.items()}
     except ValueError:

@@ -4,20 +4,32 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Set
+from typing import Any
 
 from plansurvive.plans.definition.arguments import argument_problems
 from plansurvive.plans.definition.checks.outside import call_problems
 from plansurvive.plans.definition.checks.scope import Meaning, Scope
 from plansurvive.plans.definition.dependencies import field_of_place
-from plansurvive.plans.definition.foreign_names import CALLS, item_instead, value_instead
+from plansurvive.plans.definition.foreign_names import CALLS, item_instead, value_instead, variable_instead
 from plansurvive.plans.definition.language import PLAIN, Language, Word
 from plansurvive.plans.definition.near_names import Hints
+from plansurvive.plans.definition.output_schema import schema_problem
+from plansurvive.plans.definition.schema_keywords import no_keywords
 from plansurvive.plans.definition.scopes import VALUE, CallOf
 from plansurvive.plans.errors import BadExpression, BadReference
 from plansurvive.plans.expressions.conditions import compiled
 from plansurvive.plans.expressions.python_code import syntax_error
 from plansurvive.plans.expressions.quoting import DOLLAR
-from plansurvive.plans.expressions.references import INPUTS, Reference, check_code, in_text, is_literal, sample, strings
+from plansurvive.plans.expressions.references import (
+    INPUTS,
+    Reference,
+    check_code,
+    find,
+    in_text,
+    is_literal,
+    sample,
+    strings,
+)
 from plansurvive.plans.expressions.slips import instead
 from plansurvive.plans.model import Problem, ToolSpec
 from plansurvive.plans.model.opaque import scanned
@@ -75,6 +87,7 @@ def tool_problems(
         yield call.problem("INVALID_ARGS", field, f"Invalid args for {call.tool}: {text}")
     if not found:
         yield from call_problems(call)
+        yield from _schemas(call, language)
     known = _Known(call, scope)
     yield from _code(call, spec, known)
     yield from _within(call, spec, known)
@@ -82,6 +95,16 @@ def tool_problems(
         if word.name not in known:
             for wrong in word.problems(spec, scanned(call.tool, dict(call.args)), tools, hints):
                 yield call.problem(wrong.code, field_of_place("args", wrong.place), wrong.message)
+
+
+def _schemas(call: CallOf, language: Language) -> Iterator[Problem]:
+    """Schemas in arguments that fit every value, as they have fields in place of keywords. Warnings: see `certain`."""
+    for name in language.tool(call.tool).schema_args:
+        schema: Any = call.args.get(name)
+        is_known = isinstance(schema, Mapping) and not find(schema) and not schema_problem(schema)
+        if is_known and (text := no_keywords(schema)):
+            found = call.problem("INVALID_ARGS", f"args.{name}", f"Invalid args for {call.tool}: {text}")
+            yield found.model_copy(update={"severity": "warning"})
 
 
 def reference_problems(
@@ -243,6 +266,14 @@ def _within(call: CallOf, spec: ToolSpec, known: Container[str]) -> Iterator[Pro
                 yield found.model_copy(update={"severity": "warning"})
 
 
+def _variable(reference: Reference, variables: Set[str]) -> str:
+    """What to write for the name of another program for a variable that has a value here; empty: it is none."""
+    meant = variable_instead(reference.root, reference.path, variables)
+    name = meant.partition(".")[0].partition("[")[0]
+    written = f"${meant}" if reference.whole else f"{{{{{meant}}}}}"
+    return f"; it is called `{name}` here: write {written}" if meant else ""
+
+
 def _meant(reference: Reference, language: Language, item: str) -> str:
     """What to write for a root that other programs have, or that is nearly a word of the language.
 
@@ -283,7 +314,8 @@ def _reference(
     if meaning is Meaning.NOTHING:
         literal = f"${text}" if text.startswith("$") else "{{" + text + "}}"
         own = call.own if call.variables else ""  # the list of a loop has no item yet
-        meant = _meant(reference, language, scope.item(own)) or scope.hint(root, hints, own, undone)
+        meant = _variable(reference, call.variables | scope.loop_names())
+        meant = meant or _meant(reference, language, scope.item(own)) or scope.hint(root, hints, own, undone)
         meant = meant or hints.question(root, call.variables)
         end = " For" if meant.endswith("?") else "; for"
         return f"'{text}' is not a step of the plan{meant}{end} the literal text write {literal}"

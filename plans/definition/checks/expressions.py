@@ -10,6 +10,7 @@ from collections.abc import Collection, Iterator, Set
 
 from plansurvive.plans.definition.checks.calls import reference_problems
 from plansurvive.plans.definition.checks.scope import Meaning, Scope
+from plansurvive.plans.definition.foreign_names import variable_instead
 from plansurvive.plans.definition.language import Language
 from plansurvive.plans.definition.near_names import Hints
 from plansurvive.plans.definition.scopes import VALUE, CallOf, call_names, inner_ids, item_names
@@ -122,6 +123,9 @@ def _unknown(root: str, step: Step, scope: Scope, variables: Collection[str], hi
     undone = scope.undone()
     if meaning is Meaning.ITSELF and root == undone != step.id:
         return f"in its own `undo`, the value of '{root}' is called `{VALUE}`; write {VALUE}.FIELD"
+    meant = variable_instead(root, "", {*variables, *scope.loop_names()}) if meaning is Meaning.NOTHING else ""
+    if meant:
+        return f"'{root}' is neither an earlier step nor `{INPUTS}`; it is called `{meant}` here"
     hint = "" if meaning is Meaning.ITSELF else scope.hint(root, hints, step.id if variables else "", undone)
     if not hint and meaning is Meaning.NOTHING:
         hint = f", or '{root}' in single quotes if it is a text"

@@ -253,13 +253,17 @@ def errors(found: list[Problem]) -> list[Problem]:
     return [problem for problem in found if problem.severity == "error"]
 
 
+_CERTAIN = (FAILS, "INVALID_ARGS")
+"""Codes of warnings that are errors before a plan starts."""
+
+
 def certain(found: list[Problem]) -> list[Problem]:
-    """The problems, as errors also those for which a step fails for certain (warnings of the code FAILS).
+    """The problems, as errors also those for which a step fails for certain, or a schema means nothing.
 
     For the check before a plan starts alone: `problems` is also asked in workflows, where an edit of a plan that runs
     already was taken with them, and must be again when its history is replayed.
     """
-    return [each.model_copy(update={"severity": "error"}) if each.code == FAILS else each for each in found]
+    return [each.model_copy(update={"severity": "error"}) if each.code in _CERTAIN else each for each in found]
 
 
 def bounded(found: list[Problem]) -> list[Problem]:

@@ -304,6 +304,41 @@ def test_a_function_with_too_few_or_too_many_values_is_refused_before_the_plan_r
     assert "takes" in problem.message
 
 
+UNDONE = {
+    "{{result.path}}": "it is called `value` here: write {{value.path}}",
+    "{{output.path}}": "write {{value.path}}",
+    "$result": "write $value",
+    "{{self.path}}": "write {{value.path}}",
+    "{{step.output.path}}": "write {{value.path}}",
+    "{{this.result[0]}}": "write {{value",
+}
+
+
+@pytest.mark.parametrize("text", UNDONE)
+@pytest.mark.parametrize("is_block", [False, True])
+def test_the_value_of_a_step_has_one_name_in_its_undo(text: str, is_block: bool) -> None:
+    call = {"tool": "note", "args": {"text": text}}
+    [problem] = found({"id": "x", "tool": "text", "undo": {"steps": [{"id": "y", **call}]} if is_block else call})
+    assert problem.code == "BAD_REFERENCE"
+    assert UNDONE[text] in problem.message
+
+
+@pytest.mark.parametrize(
+    ("step", "says"),
+    [
+        ({"id": "o", "tool": "build", "catch": [{"steps": [noted("{{err.message}}")]}]}, "write {{error.message}}"),
+        ({"id": "o", "steps": BEFORE[:1], "finally": [noted("{{outcome}}")]}, "write {{status}}"),
+        (noted("{{attempt}}", repeat={"until": "@ == 'x'"}), "write {{round}}"),
+        (noted("{{idx}}", forEach="ls"), "write {{index}}"),
+        ({"id": "o", "tool": "text", "undo": {"steps": [noted("y", when="result.path")]}}, "called `value` here"),
+    ],
+)
+def test_a_variable_of_a_construct_is_named_for_that_of_another_program(step: Data, says: str) -> None:
+    [problem] = found(step)
+    assert problem.code == "BAD_REFERENCE"
+    assert says in problem.message
+
+
 TAKES = KNOWN | {
     "takes": spec(
         "takes", {
