@@ -217,7 +217,7 @@ class Screen:
             self._say(f"Decide later: {item.commands(self._plan)}", item)
             self._ask()
         elif item.is_question:
-            if key in "aA":
+            if key in "\r\naA":  # by the key that is shown: `a` means "always" in the question that may follow
                 self._question = None
                 self._start(self._off_screen(item, answered))
         elif key in "cC" or (key in "eE" and item.takes_args):
@@ -271,7 +271,7 @@ class Screen:
     def _answers(self, item: Card) -> str:
         every = "   [a]lways" if item.always else ""
         more = "   [e]dit" if item.takes_args else ""
-        keys = "[a]nswer   [l]ater"
+        keys = "[Enter] answer   [l]ater"
         if not item.is_question:
             keys = f"[y]es   [n]o   [c] no, with a comment{every}{more}   [l]ater"
         return keys if sys.stdin.isatty() else item.commands(self._plan)

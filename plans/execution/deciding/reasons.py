@@ -58,7 +58,7 @@ def _reasons(run: Run, step: Step, call: StepCall) -> Iterator[str]:
         if spec.asks_because:
             yield spec.asks_because
         if spec.sends and not run.literal and is_controlled(run, step):
-            yield "the request itself can reveal values: conditions, loops or fallible steps decide whether it is sent"
+            yield "whether the request is sent depends on what other steps have read or done, and so it can reveal that"
         how = " with these arguments" if spec.approval_exempt else " by default"
         yield f"{step.tool} needs approval{how}{', and waivers do not count here' if facts.strict_approvals else ''}"
     yield from _origin(run, step)

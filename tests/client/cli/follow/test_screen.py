@@ -130,6 +130,22 @@ async def test_a_key_approves_the_step_that_is_asked_for(
 
 @pytest.mark.slow
 @pytest.mark.in_turn
+async def test_enter_opens_the_answer_to_a_question(
+    environ: dict[str, str], worker: Worker, tmp_path: Path, workspace: Path
+) -> None:
+    ask = {"id": "colour", "tool": "ask", "args": {"question": "Which colour?", "choices": ["red", "blue"]}}
+    note = {"id": "note", "tool": "write_file", "args": {"path": "note.txt", "content": "$colour"}}
+    file = written(tmp_path / "plan.json", {"steps": [ask, note]})
+    async with terminal(environ, "run", file, "--yes") as screen:
+        await until(lambda: "[Enter] answer" in screen.text, "the question is asked, with its key")
+        await screen.press_until("\n", "Answer colour")
+        screen.press("blue\n")
+        assert await screen.process.wait() == 0
+    assert (workspace / "note.txt").read_text() == "blue"
+
+
+@pytest.mark.slow
+@pytest.mark.in_turn
 async def test_a_denial_takes_a_comment_and_an_approval_other_arguments(
     environ: dict[str, str], worker: Worker, tmp_path: Path, workspace: Path
 ) -> None:
