@@ -90,7 +90,7 @@ async def list_plans(
     since: datetime | None = None,
     kept: Sequence[Callable[[Listed], bool]] = (),
 ) -> AsyncIterator[Listed]:
-    """The plans of the server, newest first if the server sorts them; those that run as steps of others are left out.
+    """The plans of the server, those that have not ended first; those that run as steps of others are left out.
 
     `running`: only plans that have not ended. `limit`: at most this many. `agents`: with agents, and plans that run as
     steps. `schedule`: only those that the schedule of this name started. `awaiting`: only those that may await a

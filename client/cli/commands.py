@@ -27,7 +27,7 @@ OF_CORE: dict[str, tuple[str, str]] = {
     "start": ("run:start", "Start a plan and return; it runs in the background."),
     "call": ("call:call", "Call a tool once, as a plan of one step."),
     "check": ("check:check_file", "Report every problem of a plan file."),
-    "list": ("list_plans:list_", "List plans, newest first."),
+    "list": ("list_plans:list_", "List plans, those that have not ended first."),
     "show": ("show:show", "Show a plan: its steps, results and files."),
     "watch": ("show:watch", "Follow a plan to its end."),
     "watch-files": ("watch_files:watch_files", "Report files that others change to a plan."),

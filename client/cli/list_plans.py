@@ -68,7 +68,7 @@ def list_(
     as_json: AsJson = False,
     more: Given = NONE,
 ) -> None:
-    """List plans, newest first."""
+    """List plans, those that have not ended first."""
     statuses, begin = _statuses(status or []), time_of(since)
     kept = [side.kept(more) for side in sides("filters")] if more else []
 

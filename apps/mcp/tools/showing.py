@@ -40,7 +40,7 @@ class PlanListed(Value):
 
 
 class ListShown(Value):
-    """Plans, newest first."""
+    """Plans, those that have not ended first."""
 
     plans: list[PlanListed]
 
@@ -66,7 +66,7 @@ class Showing:
         running: Annotated[bool, Field(description="Only plans that have not ended.")] = False,
         limit: Annotated[int, Field(ge=1, le=MAX_LISTED)] = 20,
     ) -> Annotated[CallToolResult, ListShown]:
-        """List plans, newest first."""
+        """List plans, those that have not ended first."""
         del ctx
         here = await self.host.connected(worker=False)
         listed = [each async for each in runs.list_plans(here.client, running=running, limit=limit)]

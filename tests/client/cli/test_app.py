@@ -140,7 +140,7 @@ def test_the_sentence_in_the_list_begins_the_commands_own_help(name: str) -> Non
 
 async def test_the_help_of_a_command_is_its_own() -> None:
     text = (await plan({}, "list", "-h")).out
-    assert text.startswith("Usage: plan list [OPTIONS]\n\n  List plans, newest first.\n")
+    assert text.startswith("Usage: plan list [OPTIONS]\n\n  List plans, those that have not ended first.\n")
     assert "--running" in text
     assert (await plan({}, "pending", "-h")).out.startswith("Usage: plan pending [OPTIONS] [ID] [STEP]\n")
 
