@@ -45,6 +45,15 @@ if TYPE_CHECKING:
     from plansurvive.plans.model import Problem
 
 
+OUTCOME_UNKNOWN = "OUTCOME_UNKNOWN"
+"""Code of a call that was lost and is not repeatable: whether it took effect is not known."""
+MAY_HAVE_HAPPENED = (
+    "all or part of it may have happened. Check what it did: it is called again only when the plan has ended and is"
+    " resumed, or rerun from this step"
+)
+"""What is known of such a call, and what can be done. Nothing repeats or skips it while the plan runs."""
+
+
 class PlanError(Exception):
     """Base class of all errors of the project. `code` is a stable upper-case identifier; `message` is for people."""
 

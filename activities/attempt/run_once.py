@@ -14,7 +14,7 @@ from plansurvive.activities.tools.tool import ToolContext
 from plansurvive.activities.values.errors import tool_error
 from plansurvive.activities.workspace.effect_log import Effect
 from plansurvive.plans.activity_io import Return
-from plansurvive.plans.errors import ToolError
+from plansurvive.plans.errors import MAY_HAVE_HAPPENED, OUTCOME_UNKNOWN, ToolError
 from plansurvive.runtime.errors import KeyMissing
 
 
@@ -57,7 +57,7 @@ def _earlier(context: ToolContext, claim: Effect) -> Return:
     if claim.state == "failed":
         raise ToolError(claim.value["code"], claim.value["message"])
     raise ToolError(
-        "OUTCOME_UNKNOWN",
-        f"the worker died while {context.tool} was running, and the call is declared not repeatable: all or part of"
-        " it may have happened. Check what it did; then retry the step or skip it",
+        OUTCOME_UNKNOWN,
+        f"the worker died while {context.tool} was running, and the call is declared not repeatable: "
+        f"{MAY_HAVE_HAPPENED}",
     )

@@ -39,7 +39,7 @@ from plansurvive.activities.workspace.effect_recovery import settle
 from plansurvive.activities.workspace.locks import locked
 from plansurvive.activities.workspace.paths import shown
 from plansurvive.activities.workspace.workspace import DirectoryEntry
-from plansurvive.plans.errors import ToolError
+from plansurvive.plans.errors import MAY_HAVE_HAPPENED, OUTCOME_UNKNOWN, ToolError
 from plansurvive.plans.file_stamps import Stamp, stamp_of
 from plansurvive.runtime.value_store import StoredText
 
@@ -282,9 +282,9 @@ def _earlier(context: ToolContext, real: str) -> Effect | None:
     effect = context.effects.log.find(context.call.key, real)
     if effect is not None and effect.state == "doubt":
         raise ToolError(
-            "OUTCOME_UNKNOWN",
-            f"a worker died while changing {shown(real)}, and its directory has since been removed: the change may have"
-            " been made; check the file, then decide",
+            OUTCOME_UNKNOWN,
+            f"a worker died while changing {shown(real)}, and its directory has since been removed: "
+            f"{MAY_HAVE_HAPPENED}",
         )
     return effect if effect is not None and effect.state == "done" else None
 

@@ -10,6 +10,8 @@ from typing import NamedTuple
 
 from plansurvive.plans.children.asked import AskedBelow, asked_below
 from plansurvive.plans.children.family import members_of
+from plansurvive.plans.definition.scopes import UNDO
+from plansurvive.plans.errors import OUTCOME_UNKNOWN
 from plansurvive.plans.execution.deciding.reasons import reasons as approval_reasons
 from plansurvive.plans.execution.readiness import ReadinessIndex
 from plansurvive.plans.model import Step
@@ -39,7 +41,7 @@ def standing(run: Run, step: Step) -> Standing | None:
         return None
     if state.status is Status.FAILED:
         inside = _failed_inside(run, step.id)
-        return Standing([_failed(state, inside)], inside)
+        return Standing([_failed(state, inside), *_of_lost(run, step, state)], inside)
     if state.status is Status.SKIPPED:
         return Standing([_skipped(run, step, state)], [])
     if state.awaiting:
@@ -57,6 +59,21 @@ def _failed(state: StepState, inside: list[str]) -> str:
     told = next((each for name in inside if said.startswith(each := f"step '{name}' failed")), "")
     said = told or said
     return f"{how}: {said}" if said else how
+
+
+def _of_lost(run: Run, step: Step, state: StepState) -> list[str]:
+    """Of a call that was lost: how it is made again, as the plan stands."""
+    if state.result is None or state.result.code != OUTCOME_UNKNOWN or run.literal:
+        return []
+    name, own = run.plan.id or "", quoted(step.id)
+    again = {"": f"plan rerun {name} --from {own}", UNDO: f"plan undo {name}"}.get(state.closes)
+    if again is None:
+        return []
+    if run.status in ENDED:
+        return [f"check what it did; {again} calls it again"]
+    return [
+        f"after a look at what it did, when the plan has ended: {again} calls it again; plan interrupt {name} ends it"
+    ]
 
 
 def _skipped(run: Run, step: Step, state: StepState) -> str:

@@ -23,6 +23,7 @@ from temporalio.workflow import ActivityHandle
 from plansurvive.features.hosts.model import arrived, newest
 from plansurvive.plans.activity_io import Facts
 from plansurvive.plans.definition.checks.validation import errors
+from plansurvive.plans.errors import MAY_HAVE_HAPPENED
 from plansurvive.plans.hosts.host import MOVED, Checkpoint, Host, HostRequest, LeftFiles
 from plansurvive.plans.log import LogKind
 from plansurvive.plans.model import Retry, Step
@@ -240,7 +241,7 @@ def _is_lost(error: ActivityError) -> bool:
 
 def _unknown(host: Host) -> ApplicationError:
     return ApplicationError(
-        f"host '{host.name}' was lost while the tool was running, and the call is declared not repeatable: all or part"
-        " of it may have happened. Check what it did; then retry the step or skip it",
+        f"host '{host.name}' was lost while the tool was running, and the call is declared not repeatable: "
+        f"{MAY_HAVE_HAPPENED}",
         type=MOVED,
     )

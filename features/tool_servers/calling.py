@@ -18,7 +18,7 @@ from plansurvive.features.tool_servers.program import unavailable
 from plansurvive.features.tool_servers.results import failed, too_large, value_of
 from plansurvive.features.tool_servers.server_connection import Connection
 from plansurvive.features.tool_servers.tool_server import ToolServer
-from plansurvive.plans.errors import ToolError
+from plansurvive.plans.errors import MAY_HAVE_HAPPENED, OUTCOME_UNKNOWN, ToolError
 
 if TYPE_CHECKING:
     from mcp import MCPError
@@ -118,13 +118,13 @@ def _refused(connection: Connection, name: str, tool: str, error: MCPError, cont
     if context.call.repeatable:
         return ToolError("MCP_LOST", f"the tool server '{name}' ended or went away during {tool}{last}", retryable=True)
     text = f"the tool server '{name}' ended or went away during {tool}; {_unknown(context)}{last}"
-    return ToolError("OUTCOME_UNKNOWN", text)
+    return ToolError(OUTCOME_UNKNOWN, text)
 
 
 def _unknown(context: ToolContext) -> str:
     if context.call.repeatable:
         return "the call may be sent again"
-    return "all or part of it may have happened. Check what it did; then retry the step or skip it"
+    return MAY_HAVE_HAPPENED
 
 
 def _asks(name: str, tool: str, what: str) -> ToolError:

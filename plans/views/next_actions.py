@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from plansurvive.plans.errors import OUTCOME_UNKNOWN
 from plansurvive.plans.flow.ids import is_pattern, lineage, pattern_of, template_of
 from plansurvive.plans.in_views import NO_VIEWS, ViewSet
 from plansurvive.plans.model.identities import AGENT_PREFIX
@@ -50,12 +51,22 @@ def next_actions(
         return found + _review(summary, name)
     if summary.status is PlanStatus.PAUSED:
         found.append(NextAction(f"plan unpause {name}", "lets steps start again"))
-    return found + _asked(summary, name, views)
+    return found + _asked(summary, name, views) + _lost(summary, name)
 
 
 def worker_command(queue: str) -> str:
     """The command that starts a worker for a task queue; for the usual one the command that keeps it running."""
     return "plan up" if queue == USUAL_QUEUE else f"plan worker --queue {quoted(queue)}"
+
+
+def _lost(summary: Summary, name: str) -> list[NextAction]:
+    """What may be done about a call that was lost, while the plan runs: nothing repeats or skips it before its end."""
+    lost = next((each.step_id for each in summary.failed if each.code == OUTCOME_UNKNOWN), None)
+    if lost is None or name.startswith(AGENT_PREFIX):
+        return []
+    then = f"plan rerun {name} --from {quoted(lost)}"
+    what = f"ends it when its running steps have ended; look what '{line(lost)}' did, then `{then}` calls it again"
+    return [NextAction(f"plan interrupt {name}", what)]
 
 
 def _review(summary: Summary, name: str) -> list[NextAction]:
@@ -135,13 +146,15 @@ def _ended(summary: Summary, name: str) -> list[NextAction]:
     done = "what is not done, or was undone" if was_undone else "what is not done"
     found += _items_again(name, items)
     kept = f", and the failed items of {_named(items)}" if items else ""
-    found.append(NextAction(f"plan resume {name}", f"runs {done}{again}; keeps the rest{kept}"))
+    lost = next((line(each.step_id) for each in summary.failed if each.code == OUTCOME_UNKNOWN), "")
+    look = f"; look first what '{lost}' did" if lost else ""
+    found.append(NextAction(f"plan resume {name}", f"runs {done}{again}; keeps the rest{kept}{look}"))
     if first is not None and not is_agent and not items:
         chosen = _failed_items(summary, _top(first.step_id))
         its = "them" if len(chosen) > 1 else "it"
         named = " and ".join(f"'{line(each)}'" for each in chosen)
         what = f"runs {named} and what depends on {its} again"
-        sentence = f"{what}{', and what was undone' if was_undone else ''}"
+        sentence = f"{what}{', and what was undone' if was_undone else ''}{look}"
         options = " ".join(f"--from {quoted(each)}" for each in chosen)
         found.append(NextAction(f"plan rerun {name} {options}", sentence))
     return found

@@ -11,7 +11,8 @@ from plansurvive.plans.errors import Refused
 from plansurvive.plans.execution.schedule import Schedule
 from plansurvive.plans.model import Problem
 from plansurvive.plans.notice import Notice
-from plansurvive.plans.run import Decision, PlanStatus, Run, Status
+from plansurvive.plans.run import Decision, PlanStatus, Result, Run, Status
+from plansurvive.plans.step_state import Outcome
 from plansurvive.plans.views.text import text
 from tests.plans.building import NOW, begun, completed, failed, later, run_of, skipped, step
 from tests.plans.flow.player import Player, broken, note, plan
@@ -33,6 +34,21 @@ def test_a_failed_step_has_its_code_and_error_and_what_it_blocks_leads_there() -
     never, *_, first = said(schedule.run, "c")
     assert never.startswith("c: it never starts: ")
     assert first == "a: it failed (TOOL_FAILED): no such file"
+
+
+def test_a_lost_call_says_how_it_is_made_again_while_the_plan_runs_and_after_its_end() -> None:
+    schedule = begun(step("a"), step("b"))
+    schedule.start("a", NOW)
+    lost = Result(ok=False, error="the worker died", code="OUTCOME_UNKNOWN", timestamp=NOW)
+    schedule.settle("a", Outcome(Status.FAILED, lost), NOW)
+    again = "plan rerun p --from a calls it again"
+    assert said(schedule.run)[1:] == [
+        f"  check what it did; when the plan has ended, {again} (plan interrupt p ends it)"
+    ]
+    schedule.start("b", NOW)
+    schedule.settle("b", completed(), NOW)
+    schedule.end(NOW)
+    assert said(schedule.run)[1:] == [f"  check what it did; {again}"]
 
 
 def test_a_blocked_step_names_what_it_waits_for_and_how_that_stands() -> None:

@@ -95,7 +95,7 @@ def test_a_summary_names_the_items_that_failed_and_how_to_see_why() -> None:
     summary = summary_of(player.run)
     assert [each.step_id for each in summary.failed] == ["resize[0].thumb", "resize"]
     commands = [command for command, _ in next_actions(summary)]
-    assert commands == ["plan logs p 'resize[0].thumb'", "plan resume p", "plan rerun p --from resize"]
+    assert commands == ["plan logs p 'resize[0].thumb'", "plan resume p", "plan rerun p --from 'resize[0]'"]
 
 
 def test_the_history_of_a_loop_has_the_instance_in_each_entry() -> None:

@@ -15,6 +15,7 @@ from plansurvive.plans.views.summary import AskedStep, Denial, Failure, Outdated
 from tests.plans.building import NOW, begun, failed, later, step
 
 FAILED = [Failure(step_id="build", code="TOOL_FAILED", error="exit code 1")]
+LOST = [Failure(step_id="build", code="OUTCOME_UNKNOWN", error="the worker died")]
 INSIDE = [Failure(step_id="resize[cat.png].thumb", code="TOOL_FAILED"), Failure(step_id="resize")]
 BUDGET = [Failure(step_id="draft", code="LLM_BUDGET")]
 DENIED = [Denial(step_id="deploy", by="ann")]
@@ -99,6 +100,11 @@ TABLE: dict[str, tuple[dict[str, Any], list[str]]] = {
         {"status": "failed", "failed": FAILED, "stopped": "critical step 'build' failed"},
         [LOGS, RESUME, "plan rerun p --from build"],
     ),
+    "a call was lost, and the plan has ended": (
+        {"status": "partial", "failed": LOST},
+        [LOGS, RESUME, "plan rerun p --from build"],
+    ),
+    "a call was lost, and the plan runs": ({"status": "running", "failed": LOST}, ["plan interrupt p"]),
     "an item failed": (
         {"status": "partial", "failed": INSIDE},
         ["plan logs p 'resize[cat.png].thumb'", RESUME, "plan rerun p --from 'resize[cat.png]'"],
@@ -163,6 +169,13 @@ def test_the_next_command_is_told_for_every_outcome(name: str) -> None:
     found = next_actions(Summary(**shown), **more)
     assert [each.command for each in found] == commands
     assert all(each.sentence and each.sentence[0].islower() for each in found)
+
+
+def test_of_a_lost_call_the_next_command_says_to_look_first() -> None:
+    ended = next_actions(Summary(plan_id="p", status=PlanStatus.PARTIAL, failed=LOST))
+    assert ["look first what 'build' did" in each.sentence for each in ended] == [False, True, True]
+    (running,) = next_actions(Summary(plan_id="p", status=PlanStatus.RUNNING, failed=LOST))
+    assert "`plan rerun p --from build` calls it again" in running.sentence
 
 
 def test_no_status_is_forgotten() -> None:
