@@ -71,9 +71,7 @@ def _of_lost(run: Run, step: Step, state: StepState) -> list[str]:
         return []
     if run.status in ENDED:
         return [f"check what it did; {again} calls it again"]
-    return [
-        f"after a look at what it did, when the plan has ended: {again} calls it again; plan interrupt {name} ends it"
-    ]
+    return [f"check what it did; when the plan has ended, {again} calls it again (plan interrupt {name} ends it)"]
 
 
 def _skipped(run: Run, step: Step, state: StepState) -> str:
