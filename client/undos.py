@@ -16,8 +16,10 @@ from pydantic import Field
 from temporalio.client import Client, WorkflowExecution
 from temporalio.service import RPCError
 
+from plansurvive.client.errors import PlanNotFound
 from plansurvive.client.ids import PREFIX, plan_id, recorded_id
-from plansurvive.client.rpc import RPC_TIMEOUT, memo_of
+from plansurvive.client.rpc import RPC_TIMEOUT, describe, memo_of
+from plansurvive.client.undone import undo_plans
 from plansurvive.plans.model import Value
 
 STEP = "undoneStep"
@@ -69,6 +71,20 @@ async def undo_of(client: Client, plan: str, ended: datetime | None) -> Undo | N
     """What was undone of one plan, which ended at that time; None while it has not ended."""
     name = plan_id(plan)
     return (await undos(client, {name: ended})).get(name) if ended is not None else None
+
+
+async def last_undo(client: Client, plan: str) -> Undo | None:
+    """What the last undo of an ended plan undid; None: nothing. The index would learn of it a moment later."""
+    try:
+        ended = (await describe(client, plan)).close_time
+        last = await client.get_workflow_handle(undo_workflow(plan)).describe(rpc_timeout=RPC_TIMEOUT)
+    except (PlanNotFound, RPCError):
+        return None
+    if ended is None or last.close_time is None or last.start_time < ended:
+        return None
+    names = [name async for name, _ in undo_plans(client, plan)]
+    found = await _all(client, [last], names[-1] if names else "")
+    return found or await undo_of(client, plan, ended)
 
 
 async def _of(client: Client, names: Collection[str], ended: Mapping[str, datetime]) -> dict[str, Undo]:

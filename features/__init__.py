@@ -35,6 +35,8 @@ it has them; each defines one name, and is imported when somebody asks for that 
 - `author`: `author(settings, given)`, who the person at a terminal is, if it can say; refuses a name that is not theirs
 - `starting`: `choice(given)`, what is made of its own of the options given to a command that starts a plan (`Choice` in
   client/feature.py), or None
+- `restored`: `restored_files(client, run)`, asynchronous: what undos have done since to the files of an ended plan
+  (`RestoredFiles`), or None
 - `resuming`: `next_run(state, how)`, a `NextRun` (client/verbs/continuing.py) that continues an ended workflow of its
   own, or None; `id_like(child, plan_id, step_id)`, the id of the first one of that step, if `child` is one
 - `filters`: `kept(given)`, a function that says whether `plan list` keeps a plan, for its own of the options given

@@ -26,6 +26,11 @@ CHANGES = "changes"
 """Name of the directory of the journal in the state directory."""
 
 
+def of_change(key: str, path: str) -> str:
+    """The key of one of the changes of a call. No call's key has a line break."""
+    return f"{key}\n{path}"
+
+
 class Journal:
     """The journal in a directory."""
 
@@ -81,12 +86,12 @@ class Journal:
         return left
 
     def mark_undone(self, plan_id: str, keys: Iterable[str], time: datetime) -> None:
-        """Record that the changes of these calls were undone."""
+        """Record that the changes of these calls were undone, or single ones of them (`of_change`)."""
         text = json.dumps({**self._undone(plan_id), **dict.fromkeys(keys, time.isoformat())})
         self._put(self._folder(plan_id) / UNDONE, text)
 
     def undone(self, plan_id: str) -> dict[str, datetime]:
-        """The calls whose changes were undone, with the time."""
+        """The calls whose changes were undone, and the single changes of others (`of_change`), with the time."""
         return {key: datetime.fromisoformat(time) for key, time in self._undone(plan_id).items()}
 
     def _undone(self, plan_id: str) -> dict[str, str]:

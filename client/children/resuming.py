@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import Any
 
 from temporalio.client import Client, WorkflowExecutionStatus
@@ -25,12 +25,15 @@ GONE = frozenset((PlanNotFound.code, "QUERY_FAILED"))
 
 
 async def unfinished(client: Client, run: Run) -> dict[str, dict[str, Any]]:
-    """State of each unfinished child by step id. Children that can no longer be queried are omitted and start over.
+    """State by step id of each unfinished child, and of child plans that were undone in part.
+
+    Children that can no longer be queried are omitted and start over.
 
     Raises Refused (NOT_ENDED) if one of them has not ended.
     """
     states: dict[str, dict[str, Any]] = {}
-    for step_id, name in _children(run):
+    restored = frozenset(run.closing.restored if run.closing is not None else ())
+    for step_id, name in _children(run, restored):
         try:
             await _until_ended(client, name)
             found = await ask(client, name, "state")
@@ -38,6 +41,8 @@ async def unfinished(client: Client, run: Run) -> dict[str, dict[str, Any]]:
             if error.code not in GONE:
                 raise
             continue
+        if run.steps[step_id].child is None and step_id in restored:
+            continue  # an agent, which would not know that its work is gone
         if run.steps[step_id].child is not None:
             child = await undone_since(client, read_run(found))
             child = (await files_since(client, child, (await describe(client, name)).task_queue)).run
@@ -47,10 +52,10 @@ async def unfinished(client: Client, run: Run) -> dict[str, dict[str, Any]]:
     return states
 
 
-def _children(run: Run) -> Iterator[tuple[str, str]]:
-    """The steps with an unfinished child, and its id."""
+def _children(run: Run, restored: Collection[str]) -> Iterator[tuple[str, str]]:
+    """The steps with an unfinished child, or with one of which files were restored since, and its id."""
     for step_id, state in run.steps.items():
-        if not state.calls or state.status is Status.COMPLETED:
+        if not state.calls or (state.status is Status.COMPLETED and step_id not in restored):
             continue
         if name := recorded_id(present(run, run.outline.step(step_id), state)):
             yield step_id, name

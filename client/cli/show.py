@@ -102,7 +102,7 @@ async def _linked_text(here: Connected, plan: str, full: bool) -> str:
     rows += [f"Resumes: {linked.resumes}"] if linked.resumes else []
     rows += [f"Resumed by: {', '.join(linked.resumed_by)}"] if linked.resumed_by else []
     later = next(reversed(linked.resumed_by), "")
-    for command, what in next_actions(so_far, resumed_by=later, views=views_of_features()):
+    for command, what in next_actions(so_far, resumed_by=later, undone=undo is not None, views=views_of_features()):
         rows += [row.rstrip() for row in output.wrapped(f"Next: {command}  ", what)]
     return "\n".join([found, *([""] if rows else []), *rows])
 

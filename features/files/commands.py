@@ -13,12 +13,13 @@ from plansurvive.client.cli.follow.follow import follow
 from plansurvive.client.cli.terminal import output, session
 from plansurvive.client.cli.terminal.options import AsJson, Id, OfStep
 from plansurvive.client.cli.terminal.session import Connected
+from plansurvive.client.ids import plan_id
 from plansurvive.client.verbs import runs
 from plansurvive.client.verbs.runs import Started, Summary
 from plansurvive.features.files.model import ChangesReport
 from plansurvive.features.files.verbs import Undone, file_changes, undo_whole, would_undo
 from plansurvive.plans.files.changes import CallChanges, FileChange, one_of
-from plansurvive.plans.text.safe_text import line, safe
+from plansurvive.plans.text.safe_text import line, quoted, safe
 
 REFUSED = 1
 _MARKS = {"created": "+", "changed": "~", "deleted": "-"}
@@ -53,7 +54,7 @@ def undo(
     """Undo a plan or one step: run each `undo`, restore files. Files that others changed since are left alone."""
     undoing = Undoing(plan, step, dry_run=dry_run, partly=partly, yes=yes, as_json=as_json)
     try:
-        undone = session.run(undoing.run)
+        undone = session.run(undoing.run, starts=not dry_run)
     except KeyboardInterrupt:
         raise typer.Exit(after_ctrl_c(undoing.begun)) from None
     if as_json:
@@ -61,7 +62,8 @@ def undo(
         calls = [call.model_dump(mode="json") for call in undone.calls]
         output.show_json(report | ({"undo": calls, "undoPlan": undoing.begun} if calls or undoing.begun else {}))
     else:
-        _show(undone)
+        chosen = [quoted(step)] if step else []
+        _show(undone, " ".join(["plan undo", line(plan_id(plan)), *chosen, *(["--yes"] if yes else [])]))
     raise typer.Exit(REFUSED if undone.report.refused or not undone.is_whole else 0)
 
 
@@ -70,20 +72,25 @@ def _rows(call: CallChanges) -> list[str]:
     undone = ", undone since" if call.undone else ""
     rows = [f"{line(call.step_id)}{tool}{undone}"]
     for change in call.changes:
-        rows.append(f"  {_MARKS[change.kind]} {line(change.path)}{_remark(call.step_id, change)}")
+        rows.append(
+            f"  {_MARKS[change.kind]} {line(change.path)}{_remark(call.step_id, change, whole=call.undone is not None)}"
+        )
         rows += [f"      {safe(row)}" for row in change.diff.splitlines()]
     return rows + ([f"  and {call.more} more"] if call.more else [])
 
 
-def _remark(step_id: str, change: FileChange) -> str:
+def _remark(step_id: str, change: FileChange, *, whole: bool) -> str:
+    """`whole`: its call was undone as a whole."""
     remarks = [
         line(one_of(step_id, change.others)) if change.shared else "",
         "previous content unknown" if change.before is None else "",
+        "undone since" if change.undone is not None and not whole else "",
     ]
     return "".join(f"  ({remark})" for remark in remarks if remark)
 
 
-def _show(undone: Undone) -> None:
+def _show(undone: Undone, again: str) -> None:
+    """`again`: the command, for another time."""
     report = undone.report
     for call in undone.calls if report.dry_run else ():
         args = json.dumps(call.args, ensure_ascii=False)
@@ -91,6 +98,7 @@ def _show(undone: Undone) -> None:
         output.show(f"  would {what} {line(args)} (undo of step {line(call.step_id)})")
     if not undone.is_whole and not report.dry_run:
         output.say(f"Not every step could be undone; files are as they were. See: plan show {undone.undo_plan}")
+        output.say(f"To undo the rest: {again}")
         return
     restored = [each for each in report.restored if each.expected != each.target]
     restores, deletes = ("would restore", "would delete") if report.dry_run else ("restored", "deleted")
@@ -101,15 +109,15 @@ def _show(undone: Undone) -> None:
         output.show("\n".join([*rows, *(f"      {safe(row)}" for row in refusal.diff.splitlines())]))
     if not restored and not report.refused and undone.calls and not report.dry_run:
         return
-    output.say(_sentence(report, len(restored) + len(undone.calls)))
+    output.say(_sentence(report, len(restored) + len(undone.calls), undone.before))
 
 
-def _sentence(report: ChangesReport, restored: int) -> str:
-    """One sentence for the result of the whole undo."""
+def _sentence(report: ChangesReport, restored: int, before: str) -> str:
+    """One sentence for the result of the whole undo; `before`: that of an earlier one."""
     if report.dry_run and report.refused:
         return "Nothing was undone. Use --partly to undo what can be undone." if restored else "Nothing was undone."
     if not restored and not report.refused:
-        return "Nothing to undo."
+        return f"Nothing to undo: {before}." if before else "Nothing to undo."
     if report.dry_run:
         return "Dry run: nothing was undone."
     return f"{restored} undone, {len(report.refused)} left unchanged." if report.refused else f"{restored} undone."

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
 from typing import NamedTuple
 
 from temporalio.client import Client
 
 from plansurvive.client.children.naming import run_of
 from plansurvive.client.children.resuming import GONE
+from plansurvive.client.errors import PlanNotFound
 from plansurvive.client.ids import plan_id, recorded_id
+from plansurvive.client.later_runs import later_runs
+from plansurvive.client.rpc import describe, memo_of
 from plansurvive.client.undone import undo_plans
+from plansurvive.plans.child_state import MAX_NESTING
 from plansurvive.plans.children.family import members
 from plansurvive.plans.errors import PlanError
+from plansurvive.plans.execution.resume import base_id
 from plansurvive.plans.run import Run
 
 MAX_RUNS = 1_000
@@ -44,6 +50,23 @@ async def family(client: Client, plan: str) -> list[Relative]:
         for undoing in [other async for other, _ in undo_plans(client, name)]:
             await _add(client, found, Relative(undoing, "", await _known(client, undoing)))
     return list(found.values())
+
+
+async def undone_with(client: Client, plan: str) -> AsyncIterator[str]:
+    """The plans whose undo undoes this one's files: itself, the runs that resumed it, and those that it is a child of,
+    with theirs."""
+    for _ in range(MAX_NESTING + 1):
+        yield plan
+        async for name, _ in later_runs(client, base_id(plan)):
+            if name != plan:
+                yield name
+        try:
+            above = recorded_id((await memo_of(await describe(client, plan))).get("planId"))
+        except PlanNotFound:
+            return
+        if not above or above == plan:
+            return
+        plan = above
 
 
 async def _add(client: Client, found: dict[str, Relative], relative: Relative) -> None:

@@ -17,7 +17,7 @@ from temporalio import activity
 from temporalio.exceptions import ApplicationError
 
 from plansurvive.activities.beating import beating
-from plansurvive.activities.provenance.journal import Journal
+from plansurvive.activities.provenance.journal import Journal, of_change
 from plansurvive.activities.provenance.path_state import content_of, put, state_at, state_of
 from plansurvive.activities.workspace.allowed import WorkspaceRules
 from plansurvive.activities.workspace.effect_log import Effect, Effects
@@ -85,7 +85,7 @@ class FileChanges:
         refused = [
             Refusal(path=each.path, step_id=call.step_id, code="WORKSPACE_MOVED", reason=why.format(call.workspace))
             for call in calls if call.workspace in moved and is_of(call.step_id, request.step_id)
-            for each in call.changes if call.undone is None
+            for each in call.changes if each.undone is None
         ]  # fmt: skip
         present = [call for call in calls if call.workspace not in moved]
 
@@ -122,9 +122,17 @@ class FileChanges:
             effects = self.effects.log.of_workflow(workflow_id) if self.effects.log.path.exists() else []
             changed = [_of_effect(effect, time, plan_id) for effect, time in effects]
             for call in [*changed, *self.journal.of_plan(plan_id)]:
-                known = {"step_id": prefix + call.step_id, "undone": undone.get(call.key)}
+                changes = (
+                    [self._marked(change, undone, call.key) for change in call.changes] if undone else call.changes
+                )
+                known = {"step_id": prefix + call.step_id, "undone": undone.get(call.key), "changes": changes}
                 found.append(call.model_copy(update=known))
         return list(_linked(sorted(found, key=lambda call: call.time)))
+
+    def _marked(self, change: FileChange, undone: Mapping[str, datetime], key: str) -> FileChange:
+        """A change with when it was undone, if it was: with its call, or alone, where others were not (`partly`)."""
+        time = undone.get(key) or undone.get(of_change(key, change.path))
+        return change if time is None else change.model_copy(update={"undone": time})
 
     def _restore(
         self, restored: list[Restore], calls: list[CallChanges], places: Mapping[str, Workspace]
@@ -153,13 +161,16 @@ class FileChanges:
             put(place, each.target, each.mode, self.effects.preimages)
 
     def _mark(self, request: ChangesRequest, calls: list[CallChanges], done: list[Restore]) -> None:
-        """Mark the calls all of whose changes are undone."""
+        """Mark the calls all of whose changes are undone, and of others those that are."""
         restored = {(each.workspace, each.path) for each in done}
         keys: dict[str, list[str]] = {request.plan_id: []}
         for call in calls:
-            whole = all((call.workspace, change.path) in restored for change in call.changes)
-            if is_of(call.step_id, request.step_id) and whole:
-                keys.setdefault(call.plan_id, []).append(call.key)
+            if call.undone is not None or not is_of(call.step_id, request.step_id):
+                continue
+            back = [change.path for change in call.changes if (call.workspace, change.path) in restored]
+            is_whole = all(change.undone or change.path in back for change in call.changes)
+            names = [call.key] if is_whole else [of_change(call.key, path) for path in back]
+            keys.setdefault(call.plan_id, []).extend(names)
         for plan_id, names in keys.items():
             self.journal.mark_undone(plan_id, names, datetime.now(UTC))
 
@@ -172,7 +183,9 @@ class FileChanges:
             for change in call.changes[:room]:
                 diff = self._diff(call, change) if diffs and text > 0 else ""
                 text -= len(diff)
-                changes.append(change.model_copy(update={"diff": diff}))
+                back = self._content(change.before) if change.undone is not None else None
+                size = None if back is None else len(back)
+                changes.append(change.model_copy(update={"diff": diff, "size": size}))
             more = call.more + len(call.changes) - len(changes)
             shown.append(call.model_copy(update={"changes": changes, "more": more}))
             room -= len(changes)

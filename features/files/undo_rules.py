@@ -68,7 +68,7 @@ def decide_undo(
     """
     chains: dict[tuple[str, str], list[_Link]] = {}
     for call in calls:
-        for change in call.changes if call.undone is None else ():
+        for change in (each for each in call.changes if call.undone is None and each.undone is None):
             link = _Link(call=call, change=change, is_chosen=is_of(call.step_id, step_id))
             chains.setdefault((call.workspace, change.path), []).append(link)
     restored: list[tuple[datetime, Restore]] = []

@@ -32,27 +32,29 @@ from temporalio.exceptions import ActivityError, ApplicationError, TimeoutError,
 from temporalio.service import RPCError
 
 from plansurvive.client.children.naming import no_such_step, parts
+from plansurvive.client.children.resuming import GONE
 from plansurvive.client.errors import NoWorker, PlanExists
 from plansurvive.client.feature import read_run
 from plansurvive.client.files_since import forget
-from plansurvive.client.ids import plan_id
+from plansurvive.client.ids import plan_id, recorded_id
 from plansurvive.client.rpc import RPC_TIMEOUT, ask, describe, memo_of, translated
 from plansurvive.client.undone import undo_plans
-from plansurvive.client.undos import MAX_STEP, STEP, undo_workflow
+from plansurvive.client.undos import MAX_STEP, STEP, Undo, last_undo, undo_workflow
 from plansurvive.client.verbs.continuing import unwaived
 from plansurvive.client.verbs.resume import links
 from plansurvive.client.verbs.start import Started, start_run
-from plansurvive.features.files.family import family
+from plansurvive.features.files.family import MAX_RUNS, Relative, family, undone_with
 from plansurvive.features.files.model import ChangesReport, ChangesRequest, UndoCall
 from plansurvive.plans.definition.scopes import UNDO, walk_step
 from plansurvive.plans.errors import PlanError, Refused
 from plansurvive.plans.execution.undo_run import left_to_undo, undo_plan_id, undoing, with_undos
 from plansurvive.plans.flow.closing_state import Closing
-from plansurvive.plans.flow.ids import matches, template_of
+from plansurvive.plans.flow.ids import covers, matches, template_of
 from plansurvive.plans.run import PlanStatus, Run
 from plansurvive.plans.run.step_call import upcoming
-from plansurvive.plans.run.undone import shown_steps, undo_of, undone_child
+from plansurvive.plans.run.undone import outcomes, shown_steps, undo_of, undone_child
 from plansurvive.plans.step_state import StepState
+from plansurvive.plans.text.safe_text import line, quoted
 from plansurvive.plans.views.summary import Summary
 
 CEILING = timedelta(minutes=30)
@@ -69,6 +71,8 @@ class Undone:
     is_whole: bool = True
     """All of them completed."""
     undo_plan: str = ""
+    before: str = ""
+    """Where nothing was left to undo, when and by which command it was undone; empty: it was not."""
 
 
 async def file_changes(client: Client, plan: str, step_id: str | None = None, *, diffs: bool = True) -> ChangesReport:
@@ -78,6 +82,12 @@ async def file_changes(client: Client, plan: str, step_id: str | None = None, *,
     """
     request = ChangesRequest(plan_id=plan_id(plan), step_id=step_id, diffs=diffs)
     return await _answer(client, plan, request, f"files-{plan_id(plan)}-{uuid.uuid4().hex[:8]}")
+
+
+async def changes_of(client: Client, plan: str, relatives: Sequence[Relative]) -> ChangesReport:
+    """As `file_changes`, without diffs; `relatives`: the plan's set, which was read before."""
+    request = ChangesRequest(plan_id=plan_id(plan), diffs=False)
+    return await _answer(client, plan, request, f"files-{plan_id(plan)}-{uuid.uuid4().hex[:8]}", relatives)
 
 
 async def undo(
@@ -93,8 +103,9 @@ async def undo(
     If a file cannot be restored, for example because someone else has changed it since, it is listed in `refused` and
     nothing is undone; with `partly`, the other files are restored. `dry_run` only reports what would be done, also
     while the plan is running. Of a plan that was resumed, the changes of its earlier runs are undone as well. Raises
-    NoWorker, and Refused (NOT_ENDED, UNKNOWN_STEP). Another undo of the plan is waited for.
+    NoWorker, and Refused (NOT_ENDED, UNKNOWN_STEP, ALREADY_RESUMED). Another undo of the plan is waited for.
     """
+    await _not_resumed(client, plan)
     if not dry_run:
         await _ended(client, plan)
     request = ChangesRequest(plan_id=plan_id(plan), step_id=step_id, undo=True, dry_run=dry_run, partly=partly)
@@ -120,13 +131,43 @@ async def _places(client: Client, plan: str, step_id: str | None) -> list[_Place
     """
     *above, last = parts(step_id or "")
     if not above:
-        return [("", plan, step_id)]
+        return [("", plan, step_id), *await _left_before(client, plan, step_id)]
     found = dict[str, str]()
     for relative in await family(client, plan):
         *names, rest = parts(relative.prefix)
         if not rest and len(names) == len(above) and all(map(matches, above, names)):
             found[relative.prefix] = relative.id
     return [(prefix, name, last) for prefix, name in found.items()]
+
+
+async def _left_before(client: Client, plan: str, step_id: str | None) -> list[_Place]:
+    """Steps of earlier runs that are still to be undone: their undo failed, and a later run has not taken them over,
+    but done them again. Of what they did first, that run knows nothing."""
+    runs = [await _run_of(client, plan)]
+    while (run := runs[-1]) and (earlier := recorded_id(run.resumes)) and len(runs) < MAX_RUNS:
+        try:
+            runs.append(await _run_of(client, earlier))
+        except PlanError as error:
+            if error.code not in GONE:
+                raise
+            break
+    last, left = runs[0], dict[tuple[str, datetime | None], str]()
+    for run in filter(None, reversed(runs[1:])):
+        name = run.plan.id or ""
+        names = [each async for each, _ in undo_plans(client, name)]
+        undone = await _undone_run(client, names[-1]) if names else run
+        for step, became in outcomes(undone) if undone is not None else ():
+            key = step, run.steps[step].began if step in run.steps else None
+            if became.status == "completed":
+                left.pop(key, None)
+            else:
+                left[key] = name
+    kept = {(name, state.began) for name, state in last.steps.items()} if last is not None else set()
+    return [
+        ("", of, name)
+        for (name, began), of in left.items()
+        if (name, began) not in kept and (step_id is None or covers(step_id, name))
+    ]
 
 
 async def _compensations_at(client: Client, places: Sequence[_Place]) -> list[UndoCall]:
@@ -164,6 +205,7 @@ async def compensate(
     way is returned as it is. Raises Refused: NOT_ENDED, UNKNOWN_STEP, ALREADY_RESUMED (undo the later run, which has
     taken over the steps).
     """
+    await _not_resumed(client, plan)
     return (await _compensating(client, plan, step_id, yes=yes, waivers=waivers))[0]
 
 
@@ -180,7 +222,6 @@ async def _compensating(
         run = await _undone_run(client, earlier[-1][0] if earlier else plan)
         if run is None or not preview(run, step_id):
             return None, False
-        await _not_resumed(client, plan)
         new_id = undo_plan_id(name, len(earlier) + 1)
         new = undoing(run, new_id, datetime.now(UTC), step_id=step_id, yes=yes)
         with suppress(PlanExists):  # another undo was faster: it is under way, or has already ended
@@ -199,24 +240,24 @@ async def _not_resumed(client: Client, plan: str) -> None:
 
 async def would_undo(client: Client, plan: str, step: str | None, *, partly: bool = False) -> Undone:
     """What `undo_whole` would do; also of a plan that is running. Raises as `undo`, and ALREADY_RESUMED as it does."""
-    calls = await _calls_of(client, await _places(client, plan, step))
-    return Undone(await _undo(client, plan, step, dry_run=True, partly=partly), calls)
+    await _not_resumed(client, plan)
+    calls = await _compensations_at(client, await _places(client, plan, step))
+    report = await undo(client, plan, step, dry_run=True, partly=partly)
+    nothing = not (calls or report.restored or report.refused)
+    return Undone(report, calls, before=await _before(client, plan) if nothing else "")
 
 
-async def _calls_of(client: Client, places: Sequence[_Place]) -> list[UndoCall]:
-    """The calls that undo these steps. Raises Refused (ALREADY_RESUMED) if a later run has taken them over."""
-    calls = await _compensations_at(client, places)
-    for _, place, _ in places if calls else ():
-        await _not_resumed(client, place)
-    return calls
-
-
-async def _undo(client: Client, plan: str, step: str | None, *, dry_run: bool, partly: bool) -> ChangesReport:
-    """As `undo`. Raises ALREADY_RESUMED if files are refused that a later run of the plan may have changed."""
-    report = await undo(client, plan, step, dry_run=dry_run, partly=partly)
-    if report.refused and not partly:
-        await _not_resumed(client, plan)
-    return report
+async def _before(client: Client, plan: str) -> str:
+    """When and by which command a plan was undone, as a sentence; empty if it was not."""
+    found = list[tuple[Undo, str]]()
+    async for name in undone_with(client, plan_id(plan)):
+        if (mark := await last_undo(client, name)) is not None:
+            found.append((mark, name))
+    if not found:
+        return ""
+    last, name = max(found, key=lambda each: each[0].at)
+    command = " ".join(["plan undo", line(name), *map(quoted, filter(None, last.step.split(", ")))])
+    return f"`{command}` undid it, {line(last.model_copy(update={'step': ''}).sentence())}"
 
 
 async def undo_whole(
@@ -234,12 +275,15 @@ async def undo_whole(
     `yes`: no undo awaits approval. `waivers`: as for `compensate`, as which and as `undo` it raises.
     """
     await _ended(client, plan)
+    await _not_resumed(client, plan)
     places, undo_plan = await _places(client, plan, step), ""
-    calls = await _calls_of(client, places)
-    if calls and not partly:
-        trial = await _undo(client, plan, step, dry_run=True, partly=False)
-        if trial.refused:
-            return Undone(trial, calls)
+    calls = await _compensations_at(client, places)
+    # Looked at first: an undo that finds nothing would stand in front of the record of the one that has undone it all.
+    trial = await undo(client, plan, step, dry_run=True, partly=partly)
+    if not (calls or trial.restored or trial.refused):
+        return Undone(trial.model_copy(update={"dry_run": False}), calls, before=await _before(client, plan))
+    if calls and trial.refused and not partly:
+        return Undone(trial, calls)
     for _, place, inner in places if calls else ():
         was_running = True
         while was_running:  # another undo may have been about other steps
@@ -249,7 +293,7 @@ async def undo_whole(
             undo_plan = started.plan_id
             if not (await to_its_end(started)).is_completed and not partly:
                 return Undone(ChangesReport(dry_run=False), calls, is_whole=False, undo_plan=undo_plan)
-    return Undone(await _undo(client, plan, step, dry_run=False, partly=partly), calls, undo_plan=undo_plan)
+    return Undone(await undo(client, plan, step, partly=partly), calls, undo_plan=undo_plan)
 
 
 async def _ended(client: Client, plan: str) -> WorkflowExecutionDescription:
@@ -290,9 +334,15 @@ def preview(run: Run, step_id: str | None = None) -> list[UndoCall]:
     return found
 
 
-async def _answer(client: Client, plan: str, request: ChangesRequest, workflow_id: str) -> ChangesReport:
+async def _answer(
+    client: Client,
+    plan: str,
+    request: ChangesRequest,
+    workflow_id: str,
+    relatives: Sequence[Relative] | None = None,
+) -> ChangesReport:
     # 1. Whose changes they are, and who has the files. A step is known by its place as the plan above names it.
-    relatives = await family(client, plan)
+    relatives = await family(client, plan) if relatives is None else relatives
     default = (await describe(client, plan)).task_queue
     tools, queues = dict[str, str](), dict[str | None, None]()
     for each in relatives:

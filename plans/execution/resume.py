@@ -36,7 +36,7 @@ from plansurvive.plans.model import Step
 from plansurvive.plans.run import Result, Run, Status, StepState, as_it_stands
 from plansurvive.plans.run.again import Again, following, joined, kept_of, unfinished, unused, without_inside
 from plansurvive.plans.run.step_call import StepValues
-from plansurvive.plans.run.undone import unclosed, undone_steps
+from plansurvive.plans.run.undone import outcomes, unclosed, undone_steps
 from plansurvive.plans.run.unknown_step import unknown_step
 from plansurvive.plans.step_state import SKIPPED
 
@@ -172,9 +172,21 @@ def _open(run: Run) -> Again:
         of = run.closing.of
         text = f"plan '{run.plan.id}' only undoes plan '{of}'; continue with `plan undo {of}`, or `plan resume {of}`"
         raise Refused(text, "NOT_A_PLAN")
-    undone = list(undone_steps(run))
+    undone = list(undone_steps(run) | dict.fromkeys(run.closing.restored if run.closing is not None else ()))
     rest = unfinished(run, _is_done)
-    return joined(following(run, undone), rest) if undone else rest
+    if not undone:
+        return rest
+    found = joined(following(run, undone), rest)
+    stays = {
+        name for name in _not_undone(run) if not any(node.id in found.whole for node in run.outline.ancestors(name))
+    }
+    return Again(found.whole - stays, found.within - stays)
+
+
+def _not_undone(run: Run) -> set[str]:
+    """The steps whose undo was tried in vain: what they did is still there, and a later undo finds them in this run."""
+    tried = (name for name, became in outcomes(run) if became.status in ("failed", "skipped"))
+    return {name for name in tried if run.steps[name].status is Status.COMPLETED}
 
 
 def files_read(run: Run) -> dict[str, list[str]]:

@@ -6,17 +6,21 @@ before, by the plan's rollback or by an earlier run of this kind, is not undone 
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from datetime import datetime
 
 from plansurvive.plans.definition.scopes import FINALLY, UNDO, walk, with_bodies
 from plansurvive.plans.errors import Refused
+from plansurvive.plans.execution.file_tracking import readers
 from plansurvive.plans.execution.resume import LEFT_OUT, run_id
 from plansurvive.plans.execution.schedule import left_out, reset_to_draft
+from plansurvive.plans.file_stamps import Stamp
+from plansurvive.plans.files.changes import FOLDER, RestoredFile, RestoredFiles
 from plansurvive.plans.flow.closing_state import Closing
 from plansurvive.plans.log import LogKind
 from plansurvive.plans.model import Step
 from plansurvive.plans.run import PlanStatus, Result, Run, Status
-from plansurvive.plans.run.undone import to_undo, undo_of, undone_steps
+from plansurvive.plans.run.undone import outcomes, to_undo, undo_of, undone_steps
 from plansurvive.plans.run.unknown_step import unknown_step
 from plansurvive.plans.step_state import StepState
 
@@ -121,22 +125,66 @@ def undoing(run: Run, new_id: str, now: datetime, *, step_id: str | None = None,
     return new
 
 
-def with_undone(run: Run, undo_run: Run) -> Run:
+def with_restored(run: Run, restored: RestoredFiles) -> Run:
+    """The run of an ended plan whose files were restored since: it runs those steps again, and finds the files so.
+
+    A step that an `undo` takes back, its own or that of a block around it, is not done only once that has completed
+    (`with_undone`). What the run has seen of a file counts where it is as a step that is kept had left or read it.
+    """
+    own = {name: state for name, state in run.steps.items() if not state.closes}
+    steps = [name for name in dict.fromkeys(restored.steps) if name in own and not _says_how(run, name)]
+    found = [(_seen_as(run, each), each) for each in restored.files]
+    found = [(seen, each) for seen, each in found if seen in run.files.stamps]
+    if not steps and not found:
+        return run
+    kept = (name for name, state in own.items() if state.status is Status.COMPLETED and name not in steps)
+    read_by, files = readers(run, kept) if found else {}, run.files.model_copy(deep=True)
+    for seen, each in found:
+        before = own[each.step_id].ended if each.step_id in own else None
+        ends = [own[name].ended for name in read_by.get(seen, ())]
+        was_seen = each.ours or any(before and end and end <= before for end in ends)
+        del files.stamps[seen]
+        if was_seen and each.state not in (None, "", FOLDER) and each.size is not None:
+            files.stamps[seen] = Stamp(hash=each.state or "", size=each.size)
+    closing = run.closing or Closing(phase="rollback", ends=run.status.value)
+    closing = closing.model_copy(update={"restored": steps})
+    return run.model_copy(update={"closing": closing, "files": files})
+
+
+def _says_how(run: Run, step_id: str) -> bool:
+    """Whether an `undo`, of the step or of what is around it, takes back what it did."""
+    nodes = (run.outline.nodes[step_id], *run.outline.ancestors(step_id))
+    return any(node.step.undo is not None or node.step.tool in run.language.undoes for node in nodes)
+
+
+def _seen_as(run: Run, file: RestoredFile) -> str:
+    """The name under which the run has the stamp of a file (`file_tracking`)."""
+    queues = (queue for queue, workspace in run.facts.workspaces.items() if workspace == file.workspace)
+    queue = "" if file.workspace == run.facts.workspace else next(queues, "")
+    return f"{queue}:{file.path}" if queue else file.path
+
+
+def with_undone(run: Run, undo_run: Run, restored: Collection[str] = ()) -> Run:
     """The run of a plan with what `undo_run` has undone of it since, so that resuming it does those steps again.
 
-    The files of these steps were restored, or their undo has changed them: what the plan saw of them no longer counts.
+    Their undo may have changed the files of these steps: what the plan saw of them no longer counts, but for those of
+    which it is known how they are (`restored`, see `with_restored`).
     """
     names = list(undone_steps(undo_run))
     if not names:
         return run
     own = {name: state for name, state in run.steps.items() if not state.closes}
-    found = {undo_of(name): undo_run.steps[undo_of(name)] for name in names}
+    tried = [name for name, became in outcomes(undo_run) if became.status in ("failed", "skipped")]
+    found = {undo_of(name): undo_run.steps[undo_of(name)] for name in (*names, *tried)}
     theirs = {path for name in names if name in own for path in (*own[name].wrote, *own[name].deleted)}
     files = run.files.model_copy(deep=True)
+    theirs -= set(restored)
     for seen in [seen for seen in files.stamps if seen.rpartition(":")[2] in theirs or seen in theirs]:
         del files.stamps[seen]
     opened = {name: each for name, each in run.opened.items() if name in own}
-    closing = Closing(phase="rollback", ends=run.status.value, before=names)
+    again = run.closing.restored if run.closing is not None else []
+    closing = Closing(phase="rollback", ends=run.status.value, before=names, restored=again)
+    closing = closing.model_copy(update={"order": tried, "begun": len(tried)})
     plan = run.plan.model_copy(update={"steps": undo_run.plan.steps})  # with what undid them (`with_undos`)
     changed = {"plan": plan, "steps": {**own, **found}, "closing": closing, "files": files, "opened": opened}
     return run.model_copy(update=changed)

@@ -39,6 +39,8 @@ class FileChange(Value):
     shared: bool = Field(default=False, description="A concurrent step may have made the change.")
     others: list[str] = Field(default_factory=list, description="The steps that may have made it instead.")
     diff: str = Field(default="", description="Unified diff, if both contents are stored and are text.")
+    undone: datetime | None = Field(default=None, description="When it was undone; of a call, it may be the only one.")
+    size: int | None = Field(default=None, ge=0, description="Of one that was undone: bytes that are there again.")
 
 
 class CallChanges(Value):
@@ -54,6 +56,24 @@ class CallChanges(Value):
     changes: list[FileChange] = Field(default_factory=list)
     more: int = Field(default=0, description="Number of further changes that are not listed.")
     undone: datetime | None = Field(default=None, description="When it was undone.")
+
+
+class RestoredFile(Value):
+    """A file as an undo has left it."""
+
+    step_id: str = Field(description="The step of the plan whose change was undone.")
+    workspace: str
+    path: str = Field(description="Relative to the workspace.")
+    state: str | None = Field(default=None, description="What is there; null if unknown.")
+    size: int | None = Field(default=None, ge=0, description="Bytes of that content; null if it is not stored.")
+    ours: bool = Field(default=False, description="The plan itself had made it so, with a change that stands.")
+
+
+class RestoredFiles(Value):
+    """What undos have done to the files of a plan since it ended."""
+
+    steps: list[str] = Field(default_factory=list, description="Steps whose last changes were undone, whole or partly.")
+    files: list[RestoredFile] = Field(default_factory=list)
 
 
 def followed(earlier: Sequence[FileChange], later: Sequence[FileChange]) -> list[FileChange]:

@@ -20,6 +20,9 @@ class Closing(State):
     order: list[str] = Field(default_factory=list, description="Steps to undo, the one that completed last first.")
     of: str = Field(default="", description="Id of the ended plan that the run undoes; empty: it closes its own.")
     before: list[str] = Field(default_factory=list, description="Steps of it that were undone before, by other runs.")
+    restored: list[str] = Field(
+        default_factory=list, description="Steps whose files were restored since the plan ended: they are not done."
+    )
     begun: int = Field(default=0, description="How many of `order` have begun to be undone; one at a time.")
     cancelled: bool = Field(
         default=False, description="A person cancelled the plan, before or meanwhile; another time ends it at once."

@@ -34,18 +34,18 @@ class NextAction(NamedTuple):
 
 
 def next_actions(
-    summary: Summary, *, resumed_by: str = "", unserved: str = "", views: ViewSet = NO_VIEWS
+    summary: Summary, *, resumed_by: str = "", unserved: str = "", undone: bool = False, views: ViewSet = NO_VIEWS
 ) -> list[NextAction]:
     """What may be done next; empty if nothing is left to do, or nothing but waiting.
 
-    `resumed_by`: the latest run that resumed it. `unserved`: its task queue, if no worker polls it. `views`: what
-    features add, which say in words what they propose.
+    `resumed_by`: the latest run that resumed it. `undone`: `plan undo` has undone it since. `unserved`: its task queue,
+    if no worker polls it. `views`: what features add, which say in words what they propose.
     """
     name = line(summary.plan_id)
     if resumed_by:
         return [NextAction(f"plan show {line(resumed_by)}", "shows the run that resumed it")]
     if summary.status in ENDED:
-        return _ended(summary, name)
+        return _undo(summary, undone) + _ended(summary, name, undone)
     found = [NextAction(worker_command(unserved), "starts a worker: none serves the plan")] if unserved else []
     if summary.status in (PlanStatus.DRAFT, PlanStatus.REVIEW):
         return found + _review(summary, name)
@@ -117,8 +117,20 @@ def _decision(plan: str, step: str, kind: str, views: ViewSet, digest: str) -> N
     return NextAction(command(plan, step, kind, digest), sentence)
 
 
-def _ended(summary: Summary, name: str) -> list[NextAction]:
+def _undo(summary: Summary, undone: bool) -> list[NextAction]:
+    """The command that undoes what could not be undone."""
+    left = [each.step_id for each in summary.undone if each.status != "completed"]
+    if not left or (undone and not summary.undoes):
+        return []
+    more = f" and {len(left) - LISTED} more" if len(left) > LISTED else ""
+    names = f"{', '.join(map(line, left[:LISTED]))}{more}"
+    return [NextAction(f"plan undo {line(summary.undoes or summary.plan_id)}", f"tries again to undo {names}")]
+
+
+def _ended(summary: Summary, name: str, undone: bool) -> list[NextAction]:
     """What may be done about a plan that has ended."""
+    if summary.undoes:  # it has no steps of its own to run
+        return []
     found = [
         NextAction(
             f"plan rerun {name} --from {quoted(each.step_id)}",
@@ -130,7 +142,8 @@ def _ended(summary: Summary, name: str) -> list[NextAction]:
     first = next(iter(summary.failed), None)
     items = {} if is_agent else _tolerated(summary)
     if summary.status is PlanStatus.COMPLETED:
-        return found or _items_again(name, items)
+        resumes = [NextAction(f"plan resume {name}", "runs what was undone again")] if undone and not is_agent else []
+        return found or [*_items_again(name, items), *resumes]
     if first is not None and not is_agent:
         what = "shows the attempts of the failed step and what they wrote"
         found.append(NextAction(f"plan logs {name} {quoted(first.step_id)}", what))
@@ -142,7 +155,7 @@ def _ended(summary: Summary, name: str) -> list[NextAction]:
         return found
     undecided = [word for word, steps in (("denied", summary.denied), ("not answered", summary.unanswered)) if steps]
     again = f" and asks again about what was {' or '.join(undecided)}" if undecided else ""
-    was_undone = any(each.status == Status.COMPLETED for each in summary.undone)
+    was_undone = undone or any(each.status == Status.COMPLETED for each in summary.undone)
     done = "what is not done, or was undone" if was_undone else "what is not done"
     found += _items_again(name, items)
     kept = f", and the failed items of {_named(items)}" if items else ""

@@ -31,7 +31,8 @@ from plansurvive.plans.views.steps.words import folded_line, inside_line
 from plansurvive.plans.views.views import counts, created, duration, tokens
 
 _IF_ANY = (
-    "undone", "closing", "phase", "asks", "problems", "deadline", "outdated", "unanswered", "lacks_answers", "held_up",
+    "undone", "undoes", "closing", "phase", "asks", "problems", "deadline", "outdated", "unanswered", "lacks_answers",
+    "held_up",
 )  # fmt: skip
 """Fields of a summary that are omitted as long as they say nothing."""
 MAX_FAILED = 100
@@ -139,6 +140,7 @@ class Summary(View):
         default_factory=dict, description="What is inside blocks and loops, by step; omitted if there are none."
     )
     undone: list[UndoneStep] = Field(default_factory=list, description="Steps to undo, the last completed first.")
+    undoes: str = Field(default="", description="Id of the ended plan that it undoes; omitted if it is another plan.")
     closing: list[Failure] = Field(default_factory=list, description="Steps of `finally` that failed.")
     phase: str = Field(
         default="", description="`rollback` or `finally` while the plan is being closed; omitted otherwise."
@@ -199,6 +201,7 @@ def summary_of(run: Run) -> Summary:
         outdated=list(islice(_outdated(run), 100)),
         inside={step.id: InsideView(**inside) for step in run.plan.steps if (inside := census.inside(step.id))},
         undone=_undone(run)[:100],
+        undoes=run.closing.of if run.closing is not None else "",
         closing=[
             _failure(step, run.steps[step.id])
             for step in shown_steps(run)

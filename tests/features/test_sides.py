@@ -105,6 +105,7 @@ SIDES: dict[str, dict[str, Check]] = {
     "foresight": {"foresight": function("site")},
     "author": {"author": function("settings", "given")},
     "starting": {"choice": function("given")},
+    "restored": {"restored_files": function("client", "run", is_async=True)},
     "resuming": {"next_run": function("state", "how"), "id_like": function("child", "plan", "step")},
     "filters": {"kept": function("given")},
     "doctor": {"findings": function("settings", "environ")},

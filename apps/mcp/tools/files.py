@@ -137,7 +137,7 @@ async def _undone(here: Connected, plan: str, undone: Undone) -> CallToolResult:
     rows += [f"{each.code} {line(each.path)}: {line(each.reason)}" for each in found.refused]
     if found.decide is not None:
         rows.append(f"Plan {undone.undo_plan} undoes the steps and has not completed. {found.decide.text}")
-    return reply(found, "\n".join(rows) or "Nothing to undo.")
+    return reply(found, "\n".join(rows) or f"Nothing to undo{f': {undone.before}' if undone.before else ''}.")
 
 
 def _bounded(call: CallChanges) -> CallChanges:

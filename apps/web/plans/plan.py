@@ -174,7 +174,8 @@ def _of_head(watcher: Watcher, view: BriefView, end: End) -> dict[str, Any]:
         "plan": view.id or plan_id(watcher.plan), "view": view, "plan_status": status.value, "done": done_of(view),
         "phase": "" if status in ENDED else _phase(view), "waits": _waits(view.steps), "trouble": watcher.trouble,
         "waiting": number_in(view), "summary": summary, "why_failed": why_failed,
-        "next_actions": next_actions(summary, resumed_by=resumed_by, views=views_of_features()) if summary else [],
+        "next_actions": next_actions(summary, resumed_by=resumed_by, undone=undo is not None, views=views_of_features())
+        if summary else [],
         "resumed_by": resumed_by, "undo": undo, "problems": problems, "has_ended": watcher.has_ended,
         "key_of": key_of, "is_terminated": watcher.is_terminated,
     }  # fmt: skip

@@ -112,7 +112,9 @@ def show_summary(
     rows += [Text.assemble(("  files    ", "dim"), files + (f", and {more} more" if more > 0 else ""))] if files else []
     used = summary.tokens
     rows += [Text.assemble(("  tokens   ", "dim"), used.in_words())] if used.calls else []
-    for command, what in next_actions(summary, resumed_by=resumed_by, views=views_of_features()):
+    for command, what in next_actions(
+        summary, resumed_by=resumed_by, undone=undo is not None, views=views_of_features()
+    ):
         rows += [Text.assemble(("  next     ", "dim"), command, (f"   {what}", "dim"))]
     console = console or out()
     top = broken(Text(f"  {line(summary.stopped)}"), console, STOP_MARGIN) if summary.stopped else []

@@ -76,7 +76,7 @@ async def test_an_undo_asks_for_approval_and_runs_once(
     assert await runs.compensations(temporal_client, ended) == []
     done = await plan(environ, "undo", ended)
     assert (done.code, left(workspace)) == (0, [])
-    assert (await plan(environ, "undo", ended)).err == "Nothing to undo.\n"
+    assert (await plan(environ, "undo", ended)).err.startswith(f"Nothing to undo: `plan undo {ended}` undid it, ")
     with pytest.raises(Refused, match="only undoes plan"):
         await runs.resume(temporal_client, begun.plan_id)
 
@@ -135,7 +135,9 @@ async def test_an_undo_names_the_last_run_where_a_later_one_has_changed_the_file
         assert f"plan undo {name}-r3" in " ".join(refused.err.split())
     assert (await plan(environ, "undo", f"{name}-r3")).code == 0
     assert left(workspace) == []
-    assert (await plan(environ, "undo", name)).err == "Nothing to undo.\n"
+    assert "ALREADY_RESUMED" in (await plan(environ, "undo", name)).err
+    again = (await plan(environ, "undo", f"{name}-r3")).err
+    assert again.startswith(f"Nothing to undo: `plan undo {name}-r3` undid it, "), again
 
 
 async def test_a_second_cancellation_ends_a_plan_that_rolls_back(

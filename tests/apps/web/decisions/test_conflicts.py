@@ -110,4 +110,4 @@ async def test_a_conflict_of_three_agents_is_resolved_in_a_browser_and_undone(
     assert git(workspace, "status", "--porcelain") == ""
     reverts = [f'Revert "{each}"' for each in reversed(subjects[:3])]
     assert git(workspace, "log", "--format=%s").split("\n") == [*reverts, *subjects]
-    assert (await command(environ, "undo", plan)).err == "Nothing to undo.\n"
+    assert (await command(environ, "undo", plan)).err.startswith(f"Nothing to undo: `plan undo {plan}` undid it, ")
