@@ -53,6 +53,32 @@ HELD: dict[str, tuple[list[dict[str, Any]], set[str]]] = {
     ),
     "block": ([{"id": "work", "steps": [write("in"), write("out", "in")]}], {"in.txt", "out.txt"}),
     "child plan": ([{"id": "work", "tool": "plan", "args": CHILD}], {"x.txt", "y.txt"}),
+    "round": (
+        [
+            {
+                "id": "work", "repeat": {"until": "`true`"}, "tool": "write_file",
+                "args": {"path": "a.txt", "content": "a"},
+            }
+        ],
+        {"a.txt"},
+    ),
+    "express": ([{"id": "work", "express": True, "steps": [write("e"), write("f", "e")]}], {"e.txt", "f.txt"}),
+    "batches": (
+        [
+            {
+                "id": "work", "forEach": {"items": ["a", "b", "c"], "as": "n", "mode": "plans", "batch": 2},
+                "tool": "write_file", "args": {"path": "{{n}}.txt", "content": "{{n}}"},
+            }
+        ],
+        {"a.txt", "b.txt", "c.txt"},
+    ),
+    "loop of blocks": (
+        [{"id": "work", "forEach": {"items": ["a", "b"], "as": "n"}, "steps": [
+            {"id": "w", "tool": "write_file", "args": {"path": "{{n}}.txt", "content": "{{n}}"}},
+            {"id": "e", "tool": "write_file", "args": {"path": "{{n}}2.txt", "content": "{{w.bytes}}"}},
+        ]}],
+        {"a.txt", "b.txt", "a2.txt", "b2.txt"},
+    ),
     "own undo": ([write("work", **BACK)], {"work.txt"}),
 }  # fmt: skip
 """What a plan holds: its steps, the last of which is `work`, and the files that they create."""
