@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import suppress
 from functools import partial
 from typing import Any
 
@@ -53,6 +54,7 @@ from plansurvive.plans.views.models.live import LiveView
 from plansurvive.plans.views.progress import events as progress
 from plansurvive.plans.views.progress.events import EventView
 from plansurvive.plans.views.queries import BRIEF
+from plansurvive.plans.views.steps.denied import will_not_run
 from plansurvive.plans.views.summary import Summary
 from plansurvive.runtime.feature import sends_to_each
 
@@ -64,6 +66,8 @@ __all__ = [
     "show_patiently", "stamps", "start", "summary", "text", "unpause", "wait", "watch",
 ]  # fmt: skip
 
+DENIED_SECONDS = 3.0
+"""How long a denial waits to learn what will not run because of it."""
 AT_ONCE = 1_000
 """Events fetched per query."""
 
@@ -166,9 +170,16 @@ async def approve(client: Client, plan: str, choice: Choice) -> str:
 
 
 async def deny(client: Client, plan: str, choice: Choice) -> str:
-    """Deny a step: it is skipped and its dependents are blocked. Returns and raises as `approve`."""
+    """Deny a step: it is skipped and its dependents are blocked. Returns and raises as `approve`.
+
+    The sentence also names the steps that will not run because of it.
+    """
     plan, choice = await _located(client, plan, choice)
-    return sentence(choice.step_id, await decisions.decide(client, plan, choice, approved=False))
+    said = sentence(choice.step_id, await decisions.decide(client, plan, choice, approved=False))
+    with suppress(PlanError, RPCError):  # the denial counts, whether or not its consequences can be read now
+        view = await ask_view(client, plan, PlanView, "plan", patience=DENIED_SECONDS)
+        return said + will_not_run(view.steps, choice.step_id)
+    return said
 
 
 async def decide(client: Client, plan: str, choice: Choice, *, approved: bool) -> Decision:

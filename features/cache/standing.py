@@ -20,7 +20,7 @@ from plansurvive.plans.run.step_call import upcoming
 from plansurvive.plans.text.safe_text import quoted
 from plansurvive.plans.text.traces import folded
 from plansurvive.plans.views.models.card import command
-from plansurvive.plans.views.steps.row import decided, row
+from plansurvive.plans.views.steps.row import decided, denied_ahead, row
 
 NAMED = 5
 """Steps that a sentence names; further ones are counted."""
@@ -141,6 +141,10 @@ def _not_begun(run: Run, step: Step, state: StepState) -> Standing:
     """Of a step that has not started: what keeps it from that, the strongest reason first."""
     if state.permanently_blocked and not run.problems:  # of a plan that was refused, the problem says more
         return Standing([f"it never starts: {state.reason}"], ReadinessIndex(run).open_needs(step.id))
+    # A denial before its turn: nothing else that it waits for lets it run.
+    if denied := denied_ahead(run.decisions.get(step.id), state.status):
+        needs = ReadinessIndex(run).open_needs(step.id)
+        return Standing([f"it was {denied}", *_until_skipped(run, needs)], needs[:NAMED])
     # 1. The plan as a whole: it ended or stopped, or has not started.
     if whole := _whole_plan(run):
         return Standing([f"it has not started: {whole}"], [])
@@ -159,6 +163,14 @@ def _not_begun(run: Run, step: Step, state: StepState) -> Standing:
         )
         return Standing([text], [])
     return Standing(["it may start, and waits for its turn: as many steps run as may at a time (`maxParallel`)"], [])
+
+
+def _until_skipped(run: Run, needs: list[str]) -> list[str]:
+    """When a step is skipped that was denied before its turn; nothing once the plan has ended."""
+    if run.status in ENDED:
+        return []
+    after = f" after {', '.join(needs[:NAMED])}" if needs else ""
+    return [f"it is skipped when its turn comes{after}, and what depends on it never starts"]
 
 
 def _whole_plan(run: Run) -> str:

@@ -27,6 +27,7 @@ from plansurvive.plans.views.models import TokensView, View
 from plansurvive.plans.views.models.nested import InsideView
 from plansurvive.plans.views.steps.counting import Census
 from plansurvive.plans.views.steps.listing import is_cause
+from plansurvive.plans.views.steps.row import denied_ahead
 from plansurvive.plans.views.steps.words import folded_line, inside_line
 from plansurvive.plans.views.views import counts, created, duration, tokens
 
@@ -197,7 +198,7 @@ def summary_of(run: Run) -> Summary:
         asks=list(islice(_asks(run), 100)),
         held_up="; ".join(each.text for each in run.notices.values() if each.holds and run.ended is None),
         problems=len(run.problems),
-        blocked=[_reason(step, state) for step, state in _those(run, Status.BLOCKED)][:100],
+        blocked=[_blocked(run, step, state) for step, state in _those(run, Status.BLOCKED)][:100],
         outdated=list(islice(_outdated(run), 100)),
         inside={step.id: InsideView(**inside) for step in run.plan.steps if (inside := census.inside(step.id))},
         undone=_undone(run)[:100],
@@ -303,6 +304,11 @@ def _failure(step: Step, state: StepState) -> Failure:
 
 def _reason(step: Step, state: StepState) -> Reason:
     return Reason(step_id=step.id, reason=state.reason[:200])
+
+
+def _blocked(run: Run, step: Step, state: StepState) -> Reason:
+    denied = denied_ahead(run.decisions.get(step.id), state.status)
+    return Reason(step_id=step.id, reason=(state.reason or denied)[:200])
 
 
 def _denial(run: Run, step: Step) -> Denial:

@@ -32,7 +32,7 @@ from plansurvive.plans.views.steps.abridged import foremost, rank
 from plansurvive.plans.views.steps.call_text import CALL_CHARACTERS, call_rows
 from plansurvive.plans.views.steps.counting import Census
 from plansurvive.plans.views.steps.listing import is_cause, troubled
-from plansurvive.plans.views.steps.row import Row, row
+from plansurvive.plans.views.steps.row import Row, denied_ahead, row
 from plansurvive.plans.views.steps.rows import files_rows, folded, nested_rows
 from plansurvive.plans.views.steps.written import written_rows
 
@@ -219,6 +219,7 @@ def _notes(run: Run, step: Step, stands: Row) -> str:
     if state.awaiting:
         return stands.word
     why = stands.error or (stands.reason if state.is_denied else "")
+    why = why or ("" if stands.reason else denied_ahead(run.decisions.get(step.id), state.status))
     undo = undo_text(run, step) if run.closing is not None else ""
     until = (
         f"continues at {state.deadline:%Y-%m-%d %H:%M:%S} UTC" if stands.sign == "running" and state.deadline else ""

@@ -14,6 +14,8 @@ from temporalio.client import WorkflowUpdateFailedError
 from temporalio.exceptions import ApplicationError
 
 from plansurvive.activities.tools.registry import builtin_tools
+from plansurvive.client import runs
+from plansurvive.client.decisions import Choice
 from plansurvive.plans.definition.checks.will_ask import Ground, will_ask
 from plansurvive.plans.model import Plan
 from plansurvive.runtime.server import Server
@@ -128,6 +130,16 @@ async def test_a_denied_step_is_skipped_and_blocks_what_depends_on_it(plans: Pla
     assert step(view, "gate")["result"]["error"] == "User denied approval"
     assert step(view, "after")["blockedBy"] == ["gate"]
     assert view["status"] == "partial"
+
+
+async def test_a_denial_names_the_steps_that_will_not_run_because_of_it(plans: Plans) -> None:
+    plan = await plans.start([gate(), work("after", "gate"), work("last", "after"), work("beside")])
+    await plan.until_asked("gate")
+    said = await runs.deny(plans.client, plan.id, Choice(step_id="gate", by="ann"))
+    assert said == "step 'gate' denied by ann; after, last wait for it and will not run"
+    assert statuses(await plan.ended()) == {
+        "gate": "skipped", "after": "blocked", "last": "blocked", "beside": "completed",
+    }  # fmt: skip
 
 
 @pytest.mark.slow

@@ -69,12 +69,17 @@ async def inside_json(here: Connected, plan: str, step: str, *, everything: bool
     return page.to_json()
 
 
-async def _denied(here: Connected, step: InnerStep) -> list[str]:
-    """The calls of the step's agents that were denied. They were never made, so only the agents know them."""
-    found = list[str]()
+async def _denied(here: Connected, step: InnerStep) -> list[tuple[str, str]]:
+    """The calls of the step's agents that were denied, and those that waited for such a one, each with a heading.
+
+    They were never made, so only the agents know them.
+    """
+    found = list[tuple[str, str]]()
     for agent in _agents(step):
         with suppress(PlanError):  # its history was removed, or no worker answers for it now
-            found += denied_calls(agent, (await runs.show(here.client, agent)).steps)
+            calls = (await runs.show(here.client, agent)).steps
+            found += [("Denied", each) for each in denied_calls(agent, calls)]
+            found += [("Not made", each) for each in unmade_calls(agent, calls)]
     return found
 
 
@@ -82,8 +87,18 @@ def denied_calls(agent: str, calls: Sequence[StepView]) -> Iterator[str]:
     """Those of an agent's calls that were denied: what was asked, and by whom and when it was denied."""
     for call in calls:
         if call.decision is not None and not call.decision.approved:
-            number = call.id.rpartition("_")[2]
-            yield f"{agent} #{number}: {call.tool} {_text(call.args)}: {decided(call.decision).text}"
+            yield f"{_named(agent, call)}: {decided(call.decision).text}"
+
+
+def unmade_calls(agent: str, calls: Sequence[StepView]) -> Iterator[str]:
+    """Those of an agent's calls that can never be made, as they wait for one that was denied or has failed, and why."""
+    for call in calls:
+        if call.permanently_blocked:
+            yield f"{_named(agent, call)}: {call.reason}"
+
+
+def _named(agent: str, call: StepView) -> str:
+    return f"{agent} #{call.id.rpartition('_')[2]}: {call.tool} {_text(call.args)}"
 
 
 def _agents(step: InnerStep) -> list[str]:
@@ -92,7 +107,7 @@ def _agents(step: InnerStep) -> list[str]:
     return list(dict.fromkeys([*(call.agent for call in step.calls if call.agent), *last]))
 
 
-def _head(plan: str, step: InnerStep, denied: Sequence[str] = ()) -> Iterator[str]:
+def _head(plan: str, step: InnerStep, denied: Sequence[tuple[str, str]] = ()) -> Iterator[str]:
     stands = row(step)
     yield f"{line(step.id)}{f': {line(step.description)}' if step.description else ''} · {line(stands.how)}"
     found = [("Item", step.item), ("Inside", inside_line(step.inside) if step.inside else "")]
@@ -104,7 +119,7 @@ def _head(plan: str, step: InnerStep, denied: Sequence[str] = ()) -> Iterator[st
         found.append(("Value", "assembled from the values of its steps" if result.cut else _text(result.value)))
     found += [("Depends on", ", ".join(step.needs))]
     found += [("Times", _times(step)), *(("Call" if call.agent else "Attempt", _attempt(call)) for call in step.calls)]
-    found += [("Denied", each) for each in denied]
+    found += denied
     found += [("Before", f"{step.more_calls} more calls and attempts")] if step.more_calls else []
     found += [(each.verb.capitalize(), each.text) for each in verdicts(step.decision, step.answer)]
     found += [("Files", ", ".join(step.files[:SHOWN])), ("Deleted", ", ".join(step.deleted[:SHOWN]))]

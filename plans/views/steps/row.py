@@ -29,6 +29,8 @@ MARKS: Mapping[str, str] = MappingProxyType({
 })  # fmt: skip
 """Marks of the text display, by `Row.sign`."""
 
+_NOT_BEGUN = (Status.PENDING, Status.BLOCKED, Status.READY)
+
 
 class Row(NamedTuple):
     """How a step stands."""
@@ -106,6 +108,7 @@ def row(step: StepState | StepView | BriefStep) -> Row:
         word = "permanently blocked"
     reason: str = getattr(step, "reason", "")  # a brief view has none
     if result is None or status not in (Status.COMPLETED, Status.FAILED):
+        reason = reason or denied_ahead(getattr(step, "decision", None), status)
         return Row(sign, word, reason=folded((result.error if result is not None else None) or reason))
     return Row(
         sign,
@@ -188,6 +191,13 @@ def decided(decision: Decision | DecisionView) -> Verdict:
     how += ["with changed arguments"] if decision.changed_args else []
     verb = "approved" if decision.approved else "denied"
     return Verdict(verb, by_name(decision), ", ".join(how), decision.comment, decision.time)
+
+
+def denied_ahead(decision: Decision | DecisionView | None, status: Status) -> str:
+    """Of a step that was denied before its turn: by whom and why; empty of others."""
+    if decision is None or decision.approved or status not in _NOT_BEGUN:
+        return ""
+    return f"denied {decided(decision).text}".rstrip()
 
 
 def verdicts(decision: Decision | DecisionView | None, answer: Answered | None) -> list[Verdict]:

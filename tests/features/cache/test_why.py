@@ -111,6 +111,16 @@ def test_a_skipped_step_has_its_reason_and_a_denied_one_who_denied_it() -> None:
     assert said(schedule.run, "b") == ["b: it was denied by ann, 2026-01-20 10:30:00 UTC: not today"]
 
 
+def test_a_step_that_was_denied_before_its_turn_says_so_before_what_it_waits_for() -> None:
+    schedule = chain()
+    schedule.start("a", NOW)
+    schedule.run.decisions["b"] = Decision(approved=False, by="ann", comment="not today", time=NOW)
+    denied, then, *_ = said(schedule.run, "b")
+    assert denied == "b: it was denied by ann, 2026-01-20 10:30:00 UTC: not today"
+    assert then == "  it is skipped when its turn comes after a, and what depends on it never starts"
+    assert denied in said(schedule.run, "c")
+
+
 def test_a_step_that_nothing_blocks_says_what_holds_the_whole_plan() -> None:
     held, paused, free = begun(step("a")), begun(step("a")), begun(step("a"))
     held.run.notices["locks"] = Notice(text="waits for its workspace", since=NOW, holds=True)
