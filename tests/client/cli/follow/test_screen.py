@@ -138,7 +138,7 @@ async def test_enter_opens_the_answer_to_a_question(
     file = written(tmp_path / "plan.json", {"steps": [ask, note]})
     async with terminal(environ, "run", file, "--yes") as screen:
         await until(lambda: "[Enter] answer" in screen.text, "the question is asked, with its key")
-        await screen.press_until("\n", "Answer colour")
+        await screen.press_until("\n", "Ctrl-D: later")
         screen.press("blue\n")
         assert await screen.process.wait() == 0
     assert (workspace / "note.txt").read_text() == "blue"
