@@ -44,6 +44,8 @@ from plansurvive.plans.views.steps.words import what
 UNTOUCHED_MARK = ("☐", "")
 TASKS = {"done": "✓ done   ", "current": "▸ current", "open": "· open   "}
 """Mark and word for each status of an agent's task."""
+HELD_ROWS = 4
+"""Rows for what holds a plan up or stopped it, as many as `review.tcss` has room for below the title."""
 LABEL = 12
 DIFF = "diff"
 """Stands for the styles of the lines of a diff."""
@@ -67,6 +69,7 @@ def heading(view: PlanView, width: int) -> Text:
     begins += f"  estimated {seconds(view.estimated_duration)}" if view.estimated_duration is not None else ""
     tail = begins + (f"  ? {waiting} awaiting approval{' or answer' if asks else ''}" if waiting else "")
     held = "  ".join(line(each.text) for each in view.notices.values() if each.holds) or line(view.stopped or "")
+    held = cut(held, HELD_ROWS * (width - 15))  # a row that is broken at a word is shorter
     title = line(view.title or view.id)
     if waiting and cell_len(title) + cell_len(tail) > width:
         tail = f"{begins}  ? {waiting} to decide"
