@@ -91,7 +91,10 @@ async def _tail(client: Client, plan: str, changed: asyncio.Event, say: Callable
             if error.status not in LOST:
                 raise translated(error, plan) from error
             if not away:
-                say("The Temporal server does not answer; retrying. The plan does not depend on this command.")
+                say(
+                    "The Temporal server does not answer; retrying. The plan does not depend on this command; `plan"
+                    " doctor` says what this machine lacks."
+                )
             await asyncio.sleep(RETRY_AFTER[away])
             away = True
 

@@ -19,6 +19,7 @@ import json
 import os
 import random
 import secrets
+import shutil
 import socket
 import sys
 from collections.abc import Callable
@@ -39,6 +40,8 @@ from plansurvive.runtime.temporal_binary import PINNED, find_temporal, server_ve
 HOST = "127.0.0.1"
 PORT, UI_PORT = 7233, 8233
 START_SECONDS = 60.0
+_NO_SPACE = 1024 * 1024
+"""Free bytes below which a disk counts as full."""
 _OF_DAMAGE = ("file is not a database", "disk image is malformed")
 """What SQLite says of a file that it cannot read (sqlite.org/rescode.html: SQLITE_NOTADB, SQLITE_CORRUPT)."""
 _DAMAGED = (
@@ -333,6 +336,9 @@ async def _wait_until_it_listens(server: Server, settings: Settings) -> None:
 def _failed(what: str, settings: Settings) -> NotConnected:
     log = _log(settings)
     advice = _DAMAGED.format(settings.state_dir) if any(text in daemon.tail(log) for text in _OF_DAMAGE) else ""
+    if shutil.disk_usage(settings.state_dir).free < _NO_SPACE:
+        text = f"the disk of {settings.state_dir} is full; free some space there, or name another with PLANS_STATE_DIR"
+        return NotConnected(f"The embedded Temporal server {what}: {text}.", "SERVER_FAILED")
     return NotConnected(f"The embedded Temporal server {what}. {advice}{daemon.log_end(log)}", "SERVER_FAILED")
 
 

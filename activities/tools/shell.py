@@ -8,6 +8,8 @@ process outlives the step, not even with `&` or `nohup`. Further restrictions: `
 from __future__ import annotations
 
 import asyncio
+import errno
+import os
 import re
 import signal
 import sys
@@ -35,10 +37,11 @@ SHOWN_LINES, SHOWN_CHARACTERS = 20, 2_000
 
 Seconds = Annotated[float, Field(gt=0, le=MAX_SECONDS)]
 _OVER_A_LIMIT = {
-    -TOO_MANY: "it exceeded the process limit (PLANS_LIMIT_PROCESSES)",
-    -NO_ROOM: "it left less free disk space than required (PLANS_LIMIT_FREE_MB)",
-    128 + signal.SIGXCPU: "it exceeded the CPU time limit (PLANS_LIMIT_CPU)",
-    128 + signal.SIGXFSZ: "it exceeded the file size limit (PLANS_LIMIT_FILE_MB)",
+    -TOO_MANY: "the command exceeded the process limit (PLANS_LIMIT_PROCESSES)",
+    -NO_ROOM: "the command left less free space on the disk of the workspace than PLANS_LIMIT_FREE_MB keeps; free some"
+    " there",
+    128 + signal.SIGXCPU: "the command exceeded the CPU time limit (PLANS_LIMIT_CPU)",
+    128 + signal.SIGXFSZ: "the command exceeded the file size limit (PLANS_LIMIT_FILE_MB)",
 }
 _OF_NO_NETWORK = re.compile(
     r"could not resolve|name resolution|name or service not known|network is unreachable|connection refused"
@@ -213,6 +216,8 @@ def _failure(order: _Order, exit_code: int, recorder: Recorder, context: ToolCon
         return ToolError("COMMAND_NOT_FOUND", f"{message}; install the program or correct its name")
     if shell and exit_code == 126:
         return ToolError("NO_PERMISSION", f"{message}; the file is not executable")
+    if os.strerror(errno.ENOSPC) in said:
+        message += "; free some space on the disk that it writes to"
     if not has_network and _OF_NO_NETWORK.search(said):
         message += "; it ran without network access; if it needs it, add `network: true` to the step's arguments"
     return ToolError("COMMAND_FAILED", message, retryable=True)

@@ -21,19 +21,21 @@ from plansurvive.client.feature import read_run, rules_of_features
 from plansurvive.client.files_since import files_since
 from plansurvive.client.ids import plan_id, recorded_id, workflow_id
 from plansurvive.client.later_runs import MAX_RUNS, later_runs
-from plansurvive.client.rpc import RPC_TIMEOUT, about, ask, describe, memo_of
+from plansurvive.client.rpc import RPC_TIMEOUT, about, ask, ask_view, describe, memo_of
 from plansurvive.client.undone import undone_since
 from plansurvive.client.verbs.continuing import Continued, NextRun, id_in_features, next_of_features
 from plansurvive.client.verbs.start import Started, start_run
 from plansurvive.plans.child_ids import child_id
 from plansurvive.plans.editing.next_run import Replacement
-from plansurvive.plans.errors import Refused
+from plansurvive.plans.errors import PlanError, Refused
 from plansurvive.plans.execution import resume as resumption
 from plansurvive.plans.execution.accounts import caught_up
 from plansurvive.plans.execution.messages import Via
 from plansurvive.plans.execution.resume import base_id, rerun_from, rerun_only, run_id
 from plansurvive.plans.model import Value
-from plansurvive.plans.run import Run
+from plansurvive.plans.run import PlanStatus, Run
+from plansurvive.plans.views.models import BriefView
+from plansurvive.plans.views.queries import BRIEF
 
 
 class Links(Value):
@@ -260,10 +262,18 @@ async def _next_of_plan(
 async def _ended(client: Client, plan: str) -> WorkflowExecutionDescription:
     description = await describe(client, plan)
     if description.status is WorkflowExecutionStatus.RUNNING:
-        name = plan_id(plan)
-        text = (
-            f"plan '{name}' has not ended, and only ended plans are resumed: `plan interrupt {name}` stops it, "
-            f"`plan unpause {name}` continues it if it is paused, `plan begin {name}` starts it if it is in review"
-        )
-        raise Refused(text, "NOT_ENDED")
+        raise Refused(await _how_it_stands(client, plan, plan_id(plan)), "NOT_ENDED")
     return description
+
+
+async def _how_it_stands(client: Client, plan: str, name: str) -> str:
+    """Of a plan that has not ended, what to do instead of resuming it."""
+    status = PlanStatus.RUNNING
+    with suppress(PlanError):
+        status = (await ask_view(client, plan, BriefView, "plan", BRIEF, patience=2.0)).status
+    if status is PlanStatus.REVIEW:
+        return f"plan '{name}' is in review and has not ended: `plan begin {name}` starts it, or continues it"
+    if status is PlanStatus.PAUSED:
+        return f"plan '{name}' is paused and has not ended: `plan unpause {name}` continues it"
+    way = f"`plan watch {name}` follows it, and `plan interrupt {name}` stops it, so that it can be resumed"
+    return f"plan '{name}' has not ended, and only ended plans are resumed: {way}"

@@ -243,7 +243,7 @@ def _next(run: Run, other: Changed, again: Again, new_id: str) -> Run:
     new.plan = plan.model_copy(update={"id": new_id, "task_id": plan.task_id or plan.id})
     new.options = run.options.model_copy(
         update={
-            "review": False,
+            "review": run.options.review and run.started is None,  # nobody has begun it
             "continued_by": "",
             "vouched": None,
             "directories": {**run.options.directories, **run.facts.directories},

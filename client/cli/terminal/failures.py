@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import re
 from typing import Any
 
@@ -122,6 +123,13 @@ def _sentence(text: str, more: str) -> str:
     return f"{text.removesuffix('.')}{more}" + ("" if more.endswith("?") else ".")
 
 
+def _of_system(error: OSError) -> str:
+    if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+        return str(error)
+    where = f" '{error.filename}'" if error.filename else ""
+    return f"there is no space left for{where or ' what this command writes'}; free some on that disk"
+
+
 def _unforeseen(error: Exception) -> tuple[PlanError, int]:
     """Usage errors of typer, operating system errors, and bugs."""
     if isinstance(error, typer.TyperException):
@@ -137,6 +145,6 @@ def _unforeseen(error: Exception) -> tuple[PlanError, int]:
             more = f"; `{context.command_path} --help` lists them"
         return PlanError(_sentence(text, more), "BAD_USAGE"), BAD_INPUT
     if isinstance(error, OSError):
-        return PlanError(str(error), "SYSTEM_ERROR"), ENDED_OTHERWISE
+        return PlanError(_of_system(error), "SYSTEM_ERROR"), ENDED_OTHERWISE
     text = f"{type(error).__name__}: {error}\nThis is a bug; run it with plan --debug for the traceback."
     return PlanError(text, "UNEXPECTED"), ENDED_OTHERWISE

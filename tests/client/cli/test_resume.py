@@ -139,13 +139,37 @@ async def test_a_dry_run_says_what_is_known_of_conditions(environ: Environ, work
     assert (shown["skips"], shown["decidedBy"]) == ({}, {"never": ["look"], "last": ["look"]})
 
 
+async def test_a_draft_that_was_interrupted_is_reviewed_when_it_is_resumed(
+    environ: Environ, worker: Worker, tmp_path: Path, workspace: Path
+) -> None:
+    file = written(tmp_path / "plan.json", {"id": "drafted", "steps": [WRITE]})
+    assert (await plan(environ, "start", file, "--review", "--yes")).code == 0
+
+    async def in_review(name: str) -> bool:
+        return (await plan(environ, "show", name, "--json")).json["status"] == "review"
+
+    await until(lambda: in_review("drafted"), "it is in review")
+    told = await plan(environ, "resume", "drafted")
+    assert (told.code, "is in review and has not ended: `plan begin drafted` starts" in told.err) == (2, True), told.err
+    assert (await plan(environ, "interrupt", "drafted")).code == 0
+    await _ended(environ, "drafted")
+    assert (await plan(environ, "resume", "drafted")).code == 0
+    await until(lambda: in_review("drafted-r2"), "its next run is in review as well")
+    assert (await plan(environ, "begin", "drafted-r2")).code == 0
+    await _ended(environ, "drafted-r2")
+    assert (workspace / WRITE["args"]["path"]).exists()
+
+
 async def test_a_plan_is_interrupted_and_resumed_and_its_runs_are_linked(
     environ: Environ, worker: Worker, tmp_path: Path
 ) -> None:
     file = written(tmp_path / "plan.json", {"id": "linked", "steps": [WRITE, NAP]})
     assert (await plan(environ, "start", file)).code == 0
     told = await plan(environ, "resume", "linked")
-    assert (told.code, "NOT_ENDED" in told.err) == (2, True)
+    assert (told.code, "`plan watch linked` follows it, and `plan interrupt linked`" in told.err) == (2, True)
+    assert (await plan(environ, "pause", "linked")).code == 0
+    assert "NOT_ENDED: plan 'linked' is paused" in (await plan(environ, "resume", "linked")).err
+    assert (await plan(environ, "unpause", "linked")).code == 0
     assert (await plan(environ, "interrupt", "linked", "--by", "ann")).code == 0
     view = await _ended(environ, "linked")
     assert view["status"] == "cancelled"
