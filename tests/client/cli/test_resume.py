@@ -146,7 +146,7 @@ async def test_a_draft_that_was_interrupted_is_reviewed_when_it_is_resumed(
     assert (await plan(environ, "start", file, "--review", "--yes")).code == 0
 
     async def in_review(name: str) -> bool:
-        return (await plan(environ, "show", name, "--json")).json["status"] == "review"
+        return bool((await plan(environ, "show", name, "--json")).json["status"] == "review")
 
     await until(lambda: in_review("drafted"), "it is in review")
     told = await plan(environ, "resume", "drafted")
