@@ -7,6 +7,7 @@ from typing import Any
 
 from temporalio.client import Client
 
+from plansurvive.client.undone import restored_since
 from plansurvive.client.verbs.continuing import Continued, NextRun
 from plansurvive.client.verbs.start import Started
 from plansurvive.features.agents.model.order import agent_of_step
@@ -14,12 +15,24 @@ from plansurvive.features.agents.model.resume import resumed
 from plansurvive.features.agents.model.run import AgentRun
 from plansurvive.features.agents.verbs import launched
 from plansurvive.plans.errors import Refused
+from plansurvive.plans.execution.undo_run import with_restored
+from plansurvive.plans.files.changes import RestoredFiles
 from plansurvive.plans.model.identities import AGENT_PREFIX
+
+MAX_NAMED = 20
+"""Files that the model is told of by name."""
 
 
 def id_like(child: str, plan_id: str, step_id: str) -> str:
     """The id of the first agent of a step, if `child` is an agent; empty if it is none."""
     return agent_of_step(plan_id, step_id, 1) if child.startswith(AGENT_PREFIX) else ""
+
+
+def _told(undone: RestoredFiles) -> str:
+    """What the model has to know about files that a person has restored: its calls said that they had changed them."""
+    names = list(dict.fromkeys(each.path for each in undone.files))
+    more = f" and {len(names) - MAX_NAMED} more" if len(names) > MAX_NAMED else ""
+    return f"Your changes of these files were undone since, they are as before: {', '.join(names[:MAX_NAMED])}{more}"
 
 
 def next_run(state: Any, how: Continued) -> NextRun | None:
@@ -36,6 +49,10 @@ def next_run(state: Any, how: Continued) -> NextRun | None:
 
     async def begin(client: Client, new_id: str, now: datetime, queue: str) -> Started:
         new = resumed(agent, new_id, now, by)
+        undone = await restored_since(client, agent.run)
+        if undone.files:
+            new.run.files = with_restored(agent.run, undone).files
+            new.notice = "\n".join(filter(None, (new.notice, _told(undone))))
         new.run = how.begun(new.run)
         request = {"agent": new.model_dump(mode="json", exclude_defaults=True)}
         return await launched(client, request, new_id, queue, new.run.plan.title, new.run.resumes, new.run.options)

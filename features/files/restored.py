@@ -6,6 +6,7 @@ of all undos, of the plan's earlier runs, agents and child plans as well.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping, Sequence
 from itertools import groupby
 
@@ -13,26 +14,40 @@ from temporalio.client import Client
 from temporalio.service import RPCError, RPCStatusCode
 
 from plansurvive.client.children.naming import parts
+from plansurvive.client.ids import recorded_id
 from plansurvive.client.rpc import RPC_TIMEOUT, translated
 from plansurvive.client.undos import undo_workflow
 from plansurvive.features.files.family import Relative, family, undone_with
 from plansurvive.features.files.undo_rules import is_compensation
 from plansurvive.features.files.verbs import changes_of
-from plansurvive.plans.children.family import is_of_earlier_run
+from plansurvive.plans.children.family import is_of_earlier_run, present
 from plansurvive.plans.files.changes import CallChanges, FileChange, RestoredFile, RestoredFiles
 from plansurvive.plans.flow.ids import lineage
 from plansurvive.plans.run import Run
+
+AT_ONCE = 16
+"""Undos that are looked for at a time."""
 
 
 async def restored_files(client: Client, run: Run) -> RestoredFiles | None:
     """What undos have done to the files of an ended plan; None: nothing. Raises NoWorker."""
     name = run.plan.id or ""
-    if not any([await _is_undone(client, each) async for each in undone_with(client, name)]):
+    places = [*[each async for each in undone_with(client, name)], *_below(run)]
+    for first in range(0, len(places), AT_ONCE):
+        if any(await asyncio.gather(*(_is_undone(client, each) for each in places[first : first + AT_ONCE]))):
+            break
+    else:
         return None
     relatives = await family(client, name)
     report = await changes_of(client, name, relatives)
     calls = [call for call in report.calls if not is_compensation(call.step_id)]
     return RestoredFiles(steps=_steps(run, _runs(relatives), calls), files=_files(run, calls))
+
+
+def _below(run: Run) -> list[str]:
+    """The agents and child plans of the run's steps, which may have been undone by themselves."""
+    found = (present(run, run.outline.step(name), state) for name, state in run.steps.items() if not state.closes)
+    return [name for name in dict.fromkeys(found) if name is not None and recorded_id(name)]
 
 
 async def _is_undone(client: Client, plan: str) -> bool:

@@ -184,8 +184,12 @@ def _open(run: Run) -> Again:
 
 
 def _not_undone(run: Run) -> set[str]:
-    """The steps whose undo was tried in vain: what they did is still there, and a later undo finds them in this run."""
-    tried = (name for name, became in outcomes(run) if became.status in ("failed", "skipped"))
+    """The steps whose undo was tried in vain: what they did is still there, and a later undo finds them in this run.
+
+    Without child plans of which a part was undone, which run that part again.
+    """
+    restored = run.closing.restored if run.closing is not None else []
+    tried = (name for name, became in outcomes(run) if became.status in ("failed", "skipped") and name not in restored)
     return {name for name in tried if run.steps[name].status is Status.COMPLETED}
 
 

@@ -328,3 +328,39 @@ async def test_an_agent_whose_files_were_restored_starts_over(
             assert left(workspace) == set()
             well(await plan(environ, "resume", name, "--follow"))
             assert left(workspace) == {"a.txt"}
+
+
+async def test_an_agent_is_told_that_its_files_were_restored(
+    environ: Environ, temporal_client: Client, settings: Settings, workspace: Path
+) -> None:
+    calls = {"json": {"tool_calls": [{"tool": "write_file", "args": {"path": "a.txt", "content": "1"}}]}}
+    told = "Your changes of these files were undone since"
+    story: list[dict[str, Any]] = [
+        {"reply": calls},
+        {"reply": {"status": 401, "error": "no"}},
+        {"when": told, "reply": calls},
+        {"reply": {"json": {"answer": "Written.", "confidence": "high"}}},
+    ]
+    with ScriptedLlm(Script.of(story)) as llm:
+        bound = settings.with_flags(openai_base_url=llm.url, model="demo")
+        async with build(temporal_client, bound, load_tools(()), indexed=True):
+            await until(lambda: listeners(temporal_client, bound.task_queue), "the server sees the worker poll")
+            name = f"again-{uuid.uuid4().hex[:8]}"
+            await plan(environ, "agent", "Write a file", "--id", name, "--workspace", str(workspace))
+            assert left(workspace) == {"a.txt"}
+            well(await plan(environ, "undo", f"agent-{name}"))
+            assert left(workspace) == set()
+            well(await plan(environ, "resume", f"agent-{name}", "--follow"))
+            assert left(workspace) == {"a.txt"}
+
+
+@pytest.mark.parametrize("more", [{}, BACK])
+async def test_a_child_plan_that_was_undone_by_itself_is_done_again_by_its_plan(
+    more: dict[str, Any], environ: Environ, worker: Worker, tmp_path: Path, workspace: Path
+) -> None:
+    steps = [write("x"), {**write("y", "x"), **more}]
+    name = await fresh(environ, tmp_path, {"id": "work", "tool": "plan", "args": {"steps": steps}})
+    well(await plan(environ, "undo", f"{name}-work", "y", "--yes"))
+    assert left(workspace) == {"x.txt"}
+    well(await plan(environ, "resume", name, "--follow"))
+    assert left(workspace) == {"x.txt", "y.txt"}
