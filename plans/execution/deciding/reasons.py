@@ -13,9 +13,9 @@ from plansurvive.plans.execution import approvals
 from plansurvive.plans.flow.ids import template_of
 from plansurvive.plans.model import Step
 from plansurvive.plans.model.tool_spec import needs_approval
-from plansurvive.plans.run import Run
+from plansurvive.plans.run import Run, Status
 from plansurvive.plans.run.step_call import StepCall, carries, is_controlled
-from plansurvive.plans.run.undone import is_of_edited
+from plansurvive.plans.run.undone import is_of_edited, undo_of
 
 ASKED_BY_TOOL = "APPROVAL_REQUIRED"
 """Code of an attempt whose tool reported that a person must approve it."""
@@ -32,6 +32,7 @@ def reasons(run: Run, step: Step, call: StepCall) -> list[str]:
 
 def _reasons(run: Run, step: Step, call: StepCall) -> Iterator[str]:
     state, facts = run.steps[step.id], run.facts
+    yield from _closes(run, step)
     proposal = state.proposal or {}
     if proposal:
         yield from (each.reason for kind, each in run.views.proposals.items() if kind in proposal)
@@ -62,6 +63,43 @@ def _reasons(run: Run, step: Step, call: StepCall) -> Iterator[str]:
         how = " with these arguments" if spec.approval_exempt else " by default"
         yield f"{step.tool} needs approval{how}{', and waivers do not count here' if facts.strict_approvals else ''}"
     yield from _origin(run, step)
+
+
+def _closes(run: Run, step: Step) -> Iterator[str]:
+    """That the step closes its plan, and why the plan is closed."""
+    closing = run.closing
+    if closing is None or not run.steps[step.id].closes:
+        return
+    undone = next((name for name in closing.undone if f"{step.id}.".startswith(f"{undo_of(name)}.")), None)
+    if undone is None:
+        yield f"the plan is finishing: this is part of its `finally`, and it ends as {closing.ends}"
+    elif closing.of:
+        yield f"plan '{closing.of}' is undone by `plan undo`: this undoes step '{undone}'"
+    else:
+        yield f"the plan is rolling back{_why_rolled_back(run)}: this undoes step '{undone}'"
+
+
+def _why_rolled_back(run: Run) -> str:
+    """What kept the plan from completing, as a part of a sentence."""
+    if run.closing is not None and run.closing.cancelled:
+        return ", as it was cancelled"
+    own = [name for name, state in run.steps.items() if not state.closes]
+    failed = next((name for name in own if run.steps[name].status is Status.FAILED), None)
+    # In a block or loop that failed, the step inside it that failed says why.
+    while failed is not None and (inside := _failed_in(run, failed)):
+        failed = inside
+    if failed is not None and (result := run.steps[failed].result) is not None:
+        code = f" ({result.code})" if result.code else ""
+        return f", as step '{failed}' failed{code}: {' '.join((result.error or '').split())[:CUT]}"
+    denied = next((name for name in own if run.steps[name].is_denied), None)
+    if denied is not None:
+        return f", as step '{denied}' was {'not answered' if run.steps[denied].is_unanswered else 'denied'}"
+    return f": {' '.join(run.stopped.split())[:CUT]}" if run.stopped else ""
+
+
+def _failed_in(run: Run, step_id: str) -> str | None:
+    children = run.outline.nodes[step_id].children
+    return next((each for each in children if each in run.steps and run.steps[each].status is Status.FAILED), None)
 
 
 def _waiver_ignored(run: Run, step: Step) -> Iterator[str]:

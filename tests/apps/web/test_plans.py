@@ -124,6 +124,32 @@ async def test_how_a_plan_ended_says_each_error_once(
         assert "each[0].read" in card
 
 
+async def test_how_a_plan_ended_names_what_failed_in_its_rollback_and_its_finally(
+    settings: Settings, temporal_client: Client, worker: Worker, queue: str, workspace: Path
+) -> None:
+    def read(name: str) -> dict[str, Any]:
+        return {"tool": "read_json", "args": {"path": f"{name}.json"}, "retry": {"attempts": 1}}
+
+    made = {"id": "made", "tool": "write_file", "args": {"path": "a.txt", "content": "1"}}
+    made["undo"] = {"steps": [{"id": "back", **read("undone")}]}
+    steps = [made, {"id": "bad", **read("gone"), "dependsOn": ["made"]}]
+    plan = {"steps": steps, "rollback": True, "finally": [{"id": "report", **read("reported")}]}
+    options = Options(workspace=str(workspace))
+    started = await runs.start(temporal_client, plan, options=options, queue=queue)
+    async with browsing(service_for(settings, temporal_client)) as browser:
+
+        async def shown() -> str:
+            text = (await browser.get(f"/plans/{started.plan_id}")).text
+            return text if "How it ended" in text else ""
+
+        card = (await until(shown, "it has ended")).partition("How it ended")[2].partition("</section>")[0]
+        for name, path in {"bad": "gone", "made": "undone", "finally.report": "reported"}.items():
+            row = next(each for each in card.split("<li>") if f"{path}.json" in each)
+            assert f"{name} " in row.replace("</a>", " "), row
+        assert "undo failed" in card
+        assert (await browser.get(f"/plans/{started.plan_id}/steps/finally.report")).status_code == 200
+
+
 @pytest.mark.slow
 async def test_the_list_says_when_a_plan_must_have_ended(
     settings: Settings, temporal_client: Client, worker: Worker, start: Start

@@ -185,6 +185,39 @@ def test_an_undo_asks_as_its_tool_does_and_is_decided_about_by_its_own_id() -> N
         approvals.decide(schedule.run, Decide(step_id="z.undo", approved=True), NOW, "signal")
 
 
+def test_a_call_that_closes_a_plan_says_so_and_why() -> None:
+    undo = {"tool": "delete_file", "args": {"path": "{{value}}"}}
+    schedule = broken(step("a", undo=undo), step("b"), finally_=[step("last", tool="delete_file", args={"path": "p"})])
+    go_on(schedule)
+
+    def because(name: str) -> str:
+        return str(queries.call(schedule.run, [{"stepId": name}])["reasons"][0])
+
+    why = "the plan is rolling back, as step 'x' failed (TOOL_FAILED): it broke"
+    assert because("a.undo") == f"{why}: this undoes step 'a'"
+    schedule.run.closing = schedule.run.closing.model_copy(update={"of": "p"}) if schedule.run.closing else None
+    assert because("a.undo") == "plan 'p' is undone by `plan undo`: this undoes step 'a'"
+    schedule.run.closing = schedule.run.closing.model_copy(update={"of": ""}) if schedule.run.closing else None
+    settled(schedule, a__undo=completed())
+    go_on(schedule)
+    assert because("finally.last") == "the plan is finishing: this is part of its `finally`, and it ends as partial"
+
+
+@pytest.mark.parametrize(
+    ("outcome", "why"),
+    [
+        (skipped("User denied approval", opens=False), ", as step 'x' was denied"),
+        (failed("no room"), ", as step 'x' failed (TOOL_FAILED): no room"),
+    ],
+)
+def test_why_a_plan_rolls_back_is_said_of_each_cause(outcome: Any, why: str) -> None:
+    schedule = begun(undoable("a"), step("x"), rollback=True)
+    settled(schedule, a=completed("va"), x=outcome)
+    go_on(schedule)
+    (first, *_) = queries.call(schedule.run, [{"stepId": "a.undo"}])["reasons"]
+    assert first == f"the plan is rolling back{why}: this undoes step 'a'"
+
+
 def test_an_edit_of_a_step_gives_its_undo_no_waiver() -> None:
     own = {"steps": [{"id": "rm", "tool": "delete_file", "args": {"path": "p"}, "requiresApproval": False}]}
     for edited, kind in ((False, Call), (True, Ask)):
