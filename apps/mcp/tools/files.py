@@ -152,9 +152,14 @@ def _cut(change: FileChange) -> FileChange:
 
 
 def _rows(call: CallChanges) -> list[str]:
-    rows = [f"{line(call.step_id)}{f' ({line(call.tool)})' if call.tool else ''}"]
+    undone = ", undone since" if call.undone else ""
+    rows = [f"{line(call.step_id)}{f' ({line(call.tool)})' if call.tool else ''}{undone}"]
     for change in call.changes:
-        rows += [f"  {_MARKS[change.kind]} {line(change.path)}", *(f"    {row}" for row in change.diff.splitlines())]
+        alone = " (undone since)" if change.undone and not call.undone else ""
+        rows += [
+            f"  {_MARKS[change.kind]} {line(change.path)}{alone}",
+            *(f"    {row}" for row in change.diff.splitlines()),
+        ]
     return rows
 
 

@@ -199,6 +199,8 @@ async def test_what_was_undone_in_part_runs_again(
     (workspace / "b.txt").write_text("theirs")
     assert (await plan(environ, "undo", name, "--partly")).code == 1
     assert left(workspace) == {"b.txt"}
+    rows = well(await plan(environ, "files", name, "--no-diff")).out.splitlines()
+    assert rows == ["work (run_command)", "  + a.txt  (undone since)", "  + b.txt"]
     foreseen = well(await plan(environ, "resume", name, "--dry-run", "--json")).json
     assert foreseen["runs"] == ["work"]
     well(await plan(environ, "resume", name, "--follow"))
