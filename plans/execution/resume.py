@@ -48,6 +48,8 @@ NAMED = 3
 """Steps to run that the log names."""
 MAX_LISTED = 50
 """Steps that read their files again, by name in the log."""
+_READ_AGAIN = "runs again: its file"
+"""How the log says of a step that it reads its file again."""
 MAX_NAMED = 20
 """Steps of the plan that an error names."""
 _RUN = re.compile(r"(.+)-r([1-9][0-9]*)")
@@ -230,7 +232,7 @@ def with_read_again(run: Run, changed_files: Collection[str], now: datetime) -> 
     states = {name: begun_again(run, run.outline.step(name)) for name in again}
     new = run.model_copy(update={"steps": {**run.steps, **states}, "log": list(run.log)})
     for name, path in list(again.items())[:MAX_LISTED]:
-        new.note(LogKind.CHANGED, f"step '{name}' runs again: its file '{path}' has changed since", now)
+        new.note(LogKind.CHANGED, f"step '{name}' {_READ_AGAIN} '{path}' has changed since", now)
     return ReadAgain(new, again, kept)
 
 
@@ -324,7 +326,11 @@ def _note(run: Run, new: Run, what: str, by: str, now: datetime) -> None:
     retained = len(unclosed(run).steps) - len(_restarted(run, new))
     ends = ", and `finally`" if not count and run.plan.finally_ else ""
     text = f"{what}{who}: {count} step{'s' * (count != 1)} to run{which}{starts}{ends}, {retained} retained"
+    # What `with_read_again` noted belongs to the new run, whose own log begins with its first entry.
+    own = [each for each in new.log if _READ_AGAIN in each.text and run.ended is not None and each.time > run.ended]
+    new.log = [each for each in new.log if each not in own]
     new.note(LogKind.RESUMES, text, now)
+    new.log += [each.model_copy(update={"seq": new.next_seq()}) for each in own]
 
 
 def outermost(run: Run, names: Collection[str]) -> list[str]:

@@ -278,6 +278,9 @@ async def test_a_repaired_file_is_read_again_where_nothing_that_is_done_rests_on
         "step 'each[b].read' runs again: its file 'b.txt' has changed since",
         "step 'early' runs again: its file 'early.txt' has changed since",
     ]
+    kinds = [entry["kind"] for entry in view["log"]]
+    first = kinds.index("resumes")
+    assert kinds[first + 1 : first + 3] == ["changed", "changed"], "followers show a new run from this entry on"
     kept = [text.split("'")[1] for text in texts if "keeps what it read" in text]
     assert sorted(kept) == ["each[a].read", "use"]
     assert (plans.workspace / "good-b").exists()
