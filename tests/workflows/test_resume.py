@@ -123,6 +123,8 @@ async def test_a_plan_in_review_and_one_that_waits_or_sleeps_can_be_interrupted(
     assert view["status"] == "cancelled"
     assert set(statuses(view).values()) == {"blocked"}
     later = await _go_on(plans, plan)
+    await later.until(lambda view: view["status"] == "review", "review again, as it never began")
+    await runs.begin(plans.client, later.id)
     await later.until_asked("gate")
     await later.until_status("a", "completed")
     await later.signal("interrupt")
