@@ -248,7 +248,7 @@ async def test_a_value_in_an_event_is_whole_when_it_is_small_and_marked_when_it_
 
 
 async def test_a_skip_that_blocks_a_step_for_good_is_warned_about(plans: Plans) -> None:
-    plan = await plans.start([write("a"), write("b", content="$a"), write("c", "a")], {"review": True})
+    plan = await plans.start([write("a"), write("b", content="{{a}}"), write("c", "a")], {"review": True})
     await plan.until(lambda view: view["status"] == "review", "review")
     answer = await plan.handle.execute_update("edit", {"edits": [{"op": "skip", "stepId": "a"}]})
     assert answer["warnings"] == ["'b' uses the value of 'a', which is skipped: permanently blocked unless changed"]
