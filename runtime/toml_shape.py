@@ -25,6 +25,7 @@ C = TypeVar("C", bound="Checked")
 KeyPath = tuple[str | int, ...]
 MOST = 10
 """Problems of a file that are listed."""
+_NUMBERS = ("int_type", "float_type", "int_parsing", "float_parsing")
 _TABLES = ("dict_type", "model_type", "model_attributes_type")
 
 
@@ -127,7 +128,15 @@ def _wrong(
     if kind in ("list_type", "tuple_type") and any(_is_model(each) for each in _items(model, place)):
         return f"should be a list of tables: `[[{'.'.join(map(str, place))}]]`"
     message = message.removeprefix("String ")
+    if kind in _NUMBERS and isinstance(_value(data, place), str):
+        message += "; write it without quotes" if _value(data, place).strip().isdecimal() else ""
     return f"its name {message}" if "[key]" in error["loc"] else message
+
+
+def _value(data: Any, place: KeyPath) -> Any:
+    for part in place:
+        data = data[part]
+    return data
 
 
 def _without_its_table(model: type[BaseModel], key: str, value: Any) -> str:

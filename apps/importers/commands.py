@@ -100,7 +100,11 @@ def imported(file: PlanFile, kind: Kind | None = None) -> Imported:
     """The plan made of a document. `kind` None: found out. Raises ImportRefused."""
     chosen = kind or kind_of(file.data)
     if chosen is None:
-        raise _unknown(f"{file.name} is neither of the workflows that can be read")
+        is_action = isinstance(file.data, dict) and "runs" in file.data
+        what = (
+            "a GitHub action (runs), and not a workflow" if is_action else "neither of the workflows that can be read"
+        )
+        raise _unknown(f"{file.name} is {what}")
     if not isinstance(file.data, dict):
         raise ImportRefused(f"{file.name} is not an object, and so no workflow; {BY_HAND}", "UNKNOWN_FORMAT")
     report = Report(lines_of(file.text))

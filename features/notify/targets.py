@@ -28,7 +28,7 @@ from typing import Annotated
 from pydantic import Field, SecretStr, StringConstraints
 
 from plansurvive.features.notify.settings import NotifySettings
-from plansurvive.plans.definition.near_names import Hints
+from plansurvive.plans.definition.near_names import Foreign, Hints
 from plansurvive.plans.model import Problem, Value
 from plansurvive.plans.model.notify import NAME, NotifyRule, Span, targets_of
 from plansurvive.runtime.reference import what_it_leads_to
@@ -39,6 +39,9 @@ from plansurvive.runtime.toml_shape import shaped, wrong
 FILE = "notify.toml"
 """Name of the file in the state directory, unless PLANS_NOTIFY names another."""
 SETTING = "PLANS_NOTIFY"
+_URLS = 'a service that Apprise knows is `apprise = "mailtos://..."`, a server of yours `webhook = "https://..."`'
+_FOREIGN = Foreign({}, dict.fromkeys(("url", "urls", "uri", "address", "endpoint"), _URLS))
+"""Keys in the files of other programs."""
 MAY_DO = "have links that decide sent to themselves"
 """What others could do who may change the file."""
 KEY_PREFIX = "whsec_"
@@ -132,7 +135,7 @@ def each(given: SecretStr | list[SecretStr] | None) -> list[SecretStr]:
 
 
 def _checked(path: Path, text: str) -> Targets:
-    found = shaped(Targets, text, path, SETTING, quotes=False)
+    found = shaped(Targets, text, path, SETTING, quotes=False, foreign=_FOREIGN)
     problems: list[tuple[tuple[str, ...], str]]
     problems = [(("targets", name), what) for name, target in found.targets.items() if (what := _trouble(target))]
     problems += [(("default",), problem.message) for problem in found.problems(found.default)]

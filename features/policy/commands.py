@@ -64,7 +64,7 @@ def check(as_json: AsJson = False) -> None:
         })  # fmt: skip
     else:
         for each in found.mistakes:
-            output.show(line(str(each)))
+            output.show(f"{path}: {line(str(each))}")
         for each in warnings:
             output.show(f"warning: {line(str(each))}")
         if found.policy:

@@ -53,7 +53,7 @@ _FOREIGN = Foreign({}, dict.fromkeys(("value", "secret", "token", "password"), _
 """Keys in the files of other programs."""
 
 
-_TABLES = {"secrets": ("[secrets.NAME]", 'from = "env:VARIABLE"')}
+_TABLES = {"secrets": ("[secrets.NAME]", 'from = "env:VARIABLE"` and `tools = ["TOOL"]')}
 """The file says where a secret is; a secret that was written into it belongs there instead."""
 
 

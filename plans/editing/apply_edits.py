@@ -177,7 +177,8 @@ def _add(draft: Draft, edit: AddStep) -> None:
     anchor = edit.before or edit.after or ""
     inside = draft.place_inside(anchor)
     if name in draft.order if inside is None else any(row.get("id") == name for row in inside[0]):
-        raise Refused(f"the id '{name}' is used by more than one step; give each its own", "PLAN_DUPLICATE_ID")
+        text = f"the plan has a step '{name}' already; give the new one another id, or set the fields of that one"
+        raise Refused(text, "PLAN_DUPLICATE_ID")
     if inside is not None:
         rows, index = inside
         if draft.sibling(anchor, name) in draft.removed:

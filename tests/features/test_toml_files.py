@@ -111,6 +111,8 @@ def test_what_other_formats_have_is_answered_with_the_form_of_toml(
 def test_a_quota_that_is_no_number_is_answered_alike(settings: Settings) -> None:
     quotas = File("quotas.toml", read_quotas, "labels", "", "", "", "")
     assert "line 2, labels.a: should be a whole number" in refused(quotas, settings, '[labels]\na = "x"')
+    said = refused(quotas, settings, '[labels]\na = "3"')
+    assert said.endswith("should be a whole number; write it without quotes")
     assert "line 1, label: there is no such key; did you mean 'labels'?" in refused(quotas, settings, "[label]\na = 1")
     assert "line 1, labels: should be a table: `[labels]`" in refused(quotas, settings, "labels = 5")
     assert refused(quotas, settings, "labels == 5").startswith("line 1: it is not TOML")
@@ -146,6 +148,7 @@ def test_keys_of_other_programs_are_answered_with_ours(settings: Settings) -> No
         ("mcp.toml", "type", "leave it out: `command` or `url` says"),
         ("mcp.toml", "headers", "a bearer token is `token ="),
         ("secrets.toml", "value", "the file says where a secret is"),
+        ("notify.toml", "url", 'a service that Apprise knows is `apprise = "mailtos://'),
     ):
         file = next(each for each in FILES if each.name == name)
         said = refused(file, settings, f'{file.header}\n{file.row}\n{key} = "x"')

@@ -24,6 +24,7 @@ from plansurvive.client.access.forms import form_of, text_of
 from plansurvive.client.access.people import needs, person_of
 from plansurvive.client.page.pages import done
 from plansurvive.client.runs import Started
+from plansurvive.client.verbs.resume import would_run
 from plansurvive.plans.definition.scopes import walk_step
 from plansurvive.plans.editing.next_run import Replacement
 from plansurvive.plans.editing.step_places import setting_of
@@ -94,8 +95,17 @@ async def _shown(request: Request, what: str, typed: dict[str, Any], error: Plan
     steps = [path for step in view.steps for path, _ in walk_step(step)]
     return page(
         request, "drafts/again.html", status=409 if error else 200, nav="plans", plan=view, what=what, typed=typed,
-        error=error, later=later, steps=steps,
+        error=error, later=later, steps=steps, is_done=what == "resume" and await _is_done(client, name),
     )  # fmt: skip
+
+
+async def _is_done(client: Client, name: str) -> bool:
+    """Whether there is nothing to resume."""
+    try:
+        await would_run(client, name)
+    except PlanError as error:
+        return error.code == "NOTHING_TO_DO"
+    return False
 
 
 def replacements(text: str) -> list[Replacement]:

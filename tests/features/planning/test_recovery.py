@@ -85,7 +85,7 @@ def test_inserted_steps_come_before_the_step_and_are_as_critical() -> None:
     [
         (choice("retry", args={}), "INVALID_ARGS"),
         (choice("insert", steps=[{"id": "x", "tool": "nope"}]), "UNKNOWN_TOOL"),
-        (choice("insert", steps=[{"id": "after", "tool": "note", "args": {"text": ""}}]), "used by more than one"),
+        (choice("insert", steps=[{"id": "after", "tool": "note", "args": {"text": ""}}]), "has a step 'after' already"),
         (choice("insert", steps=[{"id": "x", "tool": "note", "args": {"text": "$after"}}]), "PLAN_CYCLE"),
     ],
 )

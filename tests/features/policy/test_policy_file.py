@@ -168,6 +168,7 @@ async def test_check_says_mistakes_and_warnings(tmp_path: Path, state_dir: Path)
     shown = await plan(environ, "policy", "check", "--json")
     assert shown.code == 2
     assert shown.json["mistakes"][0]["line"] == 4
+    assert f"{file}: line 4, rule 'a': decid: there is no" in (await plan(environ, "policy", "check")).out
 
 
 async def test_test_says_what_would_come_of_a_call(

@@ -30,6 +30,16 @@ async def test_a_failed_plan_is_resumed_with_another_argument(
     assert "ALREADY_RESUMED" in refused
 
 
+async def test_of_a_plan_of_which_every_step_is_done_nothing_is_offered_to_resume(
+    visitor: Visitor, start: Start
+) -> None:
+    plan = await start(WRITE, review=False)
+    await runs.wait(visitor.client, plan)
+    page = await visitor.get(f"/plans/{plan}/resume")
+    assert f'there is nothing to resume. <a href="/plans/{plan}/rerun">' in page
+    assert 'name="set"' not in page
+
+
 async def test_a_step_is_rerun_alone_or_with_what_depends_on_it(visitor: Visitor, start: Start) -> None:
     plan = await start(WRITE, review=False)
     await runs.wait(visitor.client, plan)
