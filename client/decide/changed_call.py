@@ -29,7 +29,11 @@ def with_args(item: Item, args: Mapping[str, Any]) -> Item:
     kept = {each.root for each in find(scanned(item.tool, given))}
     large = {name: each for name, each in item.large.items() if name in kept}
     values = {name: each for name, each in item.values.items() if name in kept}
-    return item.model_copy(update={"args": given, "large": large, "values": values, "always": "", "change": {}})
+    changed = (was for name, was in item.args.items() if not same_value(was, given.get(name)))
+    tells_before = any(isinstance(was, str) and was and was in item.description for was in changed)
+    title = "" if tells_before else item.description  # an agent's call is titled after its arguments
+    more = {"large": large, "values": values, "description": title}
+    return item.model_copy(update={"args": given, "always": "", "change": {}, **more})
 
 
 def is_same(item: Card, args: Mapping[str, Any]) -> bool:

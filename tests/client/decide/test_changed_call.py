@@ -45,6 +45,14 @@ def test_a_large_value_that_is_gone_from_the_call_is_not_shown_with_it(asked: Ca
     assert diff.rows == ["@@ -1 +1 @@", "-old", "+new"]
 
 
+def test_a_title_that_tells_the_arguments_before_is_not_shown_with_others(asked: Card) -> None:
+    called = asked.model_copy(update={"description": "write_file a.txt"})
+    assert with_args(called, {"path": "b.txt", "content": "$read"}).description == ""
+    assert with_args(called, {"path": "a.txt", "content": "new"}).description == "write_file a.txt"
+    written = asked.model_copy(update={"description": "Save the text"})
+    assert with_args(written, {"path": "b.txt", "content": "$read"}).description == "Save the text"
+
+
 def test_an_edit_is_told_as_a_diff_of_each_argument_in_which_nothing_can_pass_for_another_row(
     asked: Card,
 ) -> None:
