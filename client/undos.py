@@ -19,7 +19,6 @@ from temporalio.service import RPCError
 from plansurvive.client.errors import PlanNotFound
 from plansurvive.client.ids import PREFIX, plan_id, recorded_id
 from plansurvive.client.rpc import RPC_TIMEOUT, describe, memo_of
-from plansurvive.client.undone import undo_plans
 from plansurvive.plans.model import Value
 
 STEP = "undoneStep"
@@ -82,6 +81,8 @@ async def last_undo(client: Client, plan: str) -> Undo | None:
         return None
     if ended is None or last.close_time is None or last.start_time < ended:
         return None
+    from plansurvive.client.undone import undo_plans  # imports what reads a Run, which `plan list` does without
+
     names = [name async for name, _ in undo_plans(client, plan)]
     found = await _all(client, [last], names[-1] if names else "")
     return found or await undo_of(client, plan, ended)
