@@ -45,7 +45,7 @@ async def test_plans_whose_worker_has_gone_keep_nobody_from_seeing_the_others(
         found, told = await until(lambda: _found(temporal_client, [f"here-{queue}"]), "the other one is found")
         assert not set(names) & found
         (sentence,) = [each for each in told if each.startswith("No worker answers for these plans: ")]
-        assert sentence.endswith(" more. Start one: plan up")
+        assert sentence.endswith(f" and 2 more. Start one: plan worker --queue {gone.task_queue}")
         with_error = await _refused(temporal_client, names[0])
         assert "did not answer within 1 s" in with_error.message
         assert gone.task_queue in with_error.message
