@@ -37,6 +37,8 @@ it has them; each defines one name, and is imported when somebody asks for that 
   client/feature.py), or None
 - `restored`: `restored_files(client, run)`, asynchronous: what undos have done since to the files of an ended plan
   (`RestoredFiles`), or None
+- `changed`: `changed_files(client, run, queue, seen)`, asynchronous: which of the files that an ended plan has seen
+  (`FilesSeen`) differ from that now
 - `resuming`: `next_run(state, how)`, a `NextRun` (client/verbs/continuing.py) that continues an ended workflow of its
   own, or None; `id_like(child, plan_id, step_id)`, the id of the first one of that step, if `child` is one
 - `filters`: `kept(given)`, a function that says whether `plan list` keeps a plan, for its own of the options given

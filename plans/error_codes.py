@@ -436,7 +436,7 @@ STEPS: Table = {
     "OUTCOME_UNKNOWN": (
         "the worker, or the tool server, died in a call that must not be repeated: whether it took effect is "
         "unknown; or its host (docs/scaling.md#a-workspace-each) was lost",
-        "no; look what it did; when the plan has ended, `plan resume`, or `plan rerun` from this step, calls it again",
+        "no; check what it did; when the plan has ended, `plan resume`, or `plan rerun` from this step, calls it again",
     ),
     "HOST_UNSUPPORTED": (
         "the step runs a plan that names another `workspace`, and the files are on one host "

@@ -64,7 +64,7 @@ def _parts(value: str) -> list[str]:
         pieces = [piece for piece in _SEPARATORS.split(part) if piece]
         are_paths = all(piece.startswith(("/", "~", "./")) or piece.endswith(".py") for piece in pieces)
         if len(pieces) > 1 and are_paths and not Path(part).exists():
-            raise ValueError(f"separate these by commas: {','.join(pieces)}")
+            raise ValueError(f"separate these with commas: {','.join(pieces)}")
     return parts
 
 

@@ -75,11 +75,11 @@ def _meant(line: str) -> str:
     Without the value, which may be secret.
     """
     if found := _WITH_COLON.fullmatch(line):
-        return f"between a key and its value stands `=`: {found[1]} = ..."
+        return f"`=` separates a key from its value: {found[1]} = ..."
     if found := _BARE.fullmatch(line):
         if (truth := found[2].lower()) in ("true", "false"):
             return f"true and false are written in lower case: {found[1]} = {truth}"
-        return f'a text stands in quotes: {found[1]} = "..."'
+        return f'a text needs quotes: {found[1]} = "..."'
     return ""
 
 

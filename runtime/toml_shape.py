@@ -128,8 +128,8 @@ def _wrong(
     if kind in ("list_type", "tuple_type") and any(_is_model(each) for each in _items(model, place)):
         return f"should be a list of tables: `[[{'.'.join(map(str, place))}]]`"
     message = message.removeprefix("String ")
-    if kind in _NUMBERS and isinstance(_value(data, place), str):
-        message += "; write it without quotes" if _value(data, place).strip().isdecimal() else ""
+    if kind in _NUMBERS and isinstance(given := _value(data, place), str) and given.strip().isdecimal():
+        message += "; write it without quotes"
     return f"its name {message}" if "[key]" in error["loc"] else message
 
 

@@ -12,6 +12,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
+from plansurvive.plans.text.lists import some
 from plansurvive.runtime import server, temporal_binary
 from plansurvive.runtime.private_files import trouble, untrusted
 from plansurvive.runtime.settings import Settings
@@ -67,7 +68,7 @@ def _of_state(directory: Path) -> Iterator[Weakness]:
 def _of_users(settings: Settings, known: Iterable[pwd.struct_passwd]) -> Iterator[Weakness]:
     people = other_people(known)
     if people and settings.decisions != "signed":
-        shown = ", ".join(people[:5]) + (f" and {len(people) - 5} more" if len(people) > 5 else "")
+        shown = some(people, 5)
         text = (
             f"other people can log in to this machine ({shown}) and could approve steps by the Temporal server's port"
         )

@@ -18,6 +18,7 @@ from plansurvive.activities.provenance.scan import FOLDER_SIZE, Difference, Mark
 from plansurvive.activities.tracing.trace import Trace, read
 from plansurvive.activities.workspace.file_names import native
 from plansurvive.activities.workspace.paths import shown
+from plansurvive.plans.text.lists import some
 
 SLACK_NS = 20_000_000
 """Tolerance in ns: file timestamps are coarse and lag behind the system clock."""
@@ -84,9 +85,8 @@ class Attribution:
     @property
     def warning(self) -> str:
         """The warning about `foreign`; empty if there is nothing to say."""
-        names = ", ".join(map(shown, self.foreign[:MAX_TOLD]))
-        more = f" and {len(self.foreign) - MAX_TOLD} more" if len(self.foreign) > MAX_TOLD else ""
-        return f"changed while it ran, and not by it: {names}{more}" if names else ""
+        names = some(self.foreign, MAX_TOLD, shown)
+        return f"changed while it ran, and not by it: {names}" if names else ""
 
 
 def attribute(watch: Watch, found: Difference, after: WorkspaceScan, made: Collection[str] = ()) -> Attribution:

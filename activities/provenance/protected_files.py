@@ -16,6 +16,7 @@ from plansurvive.activities.workspace.file_names import native, visible
 from plansurvive.activities.workspace.git_folders import CONTINUED, GUARDED
 from plansurvive.activities.workspace.paths import shown
 from plansurvive.plans.files.name_patterns import ProtectedNames
+from plansurvive.plans.text.lists import some
 
 MAX_TOLD = 10
 
@@ -74,9 +75,8 @@ def out_of_sight(names: ProtectedNames, written: Iterable[str]) -> str:
 def _told(what: str, touched: Sequence[str]) -> str:
     if not touched:
         return ""
-    more = f" and {len(touched) - MAX_TOLD} more" if len(touched) > MAX_TOLD else ""
-    shown_names = ", ".join(shown(path) for path in sorted(touched, key=_rank)[:MAX_TOLD])
-    return f"{what} created or changed while the command ran: {shown_names}{more}; check them"
+    names = some(sorted(touched, key=_rank), MAX_TOLD, shown)
+    return f"{what} created or changed while the command ran: {names}; check them"
 
 
 def _rank(path: str) -> int:

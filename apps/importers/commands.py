@@ -101,9 +101,7 @@ def imported(file: PlanFile, kind: Kind | None = None) -> Imported:
     chosen = kind or kind_of(file.data)
     if chosen is None:
         is_action = isinstance(file.data, dict) and "runs" in file.data
-        what = (
-            "a GitHub action (runs), and not a workflow" if is_action else "neither of the workflows that can be read"
-        )
+        what = "a GitHub action (runs), not a workflow" if is_action else "not a workflow that can be read"
         raise _unknown(f"{file.name} is {what}")
     if not isinstance(file.data, dict):
         raise ImportRefused(f"{file.name} is not an object, and so no workflow; {BY_HAND}", "UNKNOWN_FORMAT")

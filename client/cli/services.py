@@ -22,6 +22,7 @@ from plansurvive.client.doctor import Finding, Verdict, examine
 from plansurvive.client.errors import AppMissing
 from plansurvive.client.listing import list_plans
 from plansurvive.plans.errors import PlanError
+from plansurvive.plans.text.lists import some
 from plansurvive.plans.text.safe_text import safe
 from plansurvive.runtime import server as embedded
 from plansurvive.runtime import up as foreground
@@ -122,10 +123,7 @@ async def _down(settings: Settings, as_json: bool) -> None:
     stopped = [*(f"worker {each.pid}" for each in workers), *([f"server at {server.address}"] if server else [])]
     output.show(f"Stopped: {', '.join(stopped)}." if stopped else "Nothing was running.")
     if left:
-        more = f" and {len(left) - _NAMED} more" if len(left) > _NAMED else ""
-        output.show(
-            f"Not ended: {', '.join(left[:_NAMED])}{more}. What you run next starts the server, and these continue."
-        )
+        output.show(f"Not ended: {some(left, _NAMED)}. They continue when the next command starts the server again.")
 
 
 async def _unfinished(settings: Settings) -> list[str]:

@@ -17,6 +17,7 @@ from plansurvive.client.rpc import STUCK, ask_view, describe
 from plansurvive.plans.errors import PlanError
 from plansurvive.plans.flow.ids import pattern_of
 from plansurvive.plans.in_views import Viewer
+from plansurvive.plans.text.lists import some
 from plansurvive.plans.views.models import BriefView, listed_steps
 from plansurvive.plans.views.models.card import Card
 from plansurvive.plans.views.next_actions import worker_command
@@ -133,7 +134,7 @@ async def _pending_in_all(
                 failed.append(answer)
     if unserved:
         starts = list(dict.fromkeys(worker_command(listed.queue) for listed in unserved))
-        plans = _named([listed.plan_id for listed in unserved])
+        plans = some([listed.plan_id for listed in unserved], NAMED)
         say(f"No worker answers for these plans: {plans}. Start one: {', '.join(starts[:NAMED])}")
     for error in failed[:NAMED]:
         say(error.message)
@@ -195,8 +196,3 @@ def _gone(asked: Sequence[Listed], answers: Mapping[str, list[Pending] | PlanErr
 
 def _is_unserved(answer: list[Pending] | PlanError) -> bool:
     return isinstance(answer, NoWorker) and answer.code == NoWorker.code
-
-
-def _named(plans: Sequence[str]) -> str:
-    more = len(plans) - NAMED
-    return ", ".join(plans[:NAMED]) + (f" and {more} more" if more > 0 else "")

@@ -18,6 +18,7 @@ from plansurvive.plans.errors import Refused
 from plansurvive.plans.execution.undo_run import with_restored
 from plansurvive.plans.files.changes import RestoredFiles
 from plansurvive.plans.model.identities import AGENT_PREFIX
+from plansurvive.plans.text.lists import some
 
 MAX_NAMED = 20
 """Files that the model is told of by name."""
@@ -31,8 +32,7 @@ def id_like(child: str, plan_id: str, step_id: str) -> str:
 def _told(undone: RestoredFiles) -> str:
     """What the model has to know about files that a person has restored: its calls said that they had changed them."""
     names = list(dict.fromkeys(each.path for each in undone.files))
-    more = f" and {len(names) - MAX_NAMED} more" if len(names) > MAX_NAMED else ""
-    return f"Your changes of these files were undone since, they are as before: {', '.join(names[:MAX_NAMED])}{more}"
+    return f"Your changes to these files have been undone; they are as before: {some(names, MAX_NAMED)}"
 
 
 def next_run(state: Any, how: Continued) -> NextRun | None:

@@ -17,6 +17,7 @@ from plansurvive.plans.execution.readiness import ReadinessIndex
 from plansurvive.plans.model import Step
 from plansurvive.plans.run import ENDED, PlanStatus, Run, Status, StepState
 from plansurvive.plans.run.step_call import upcoming
+from plansurvive.plans.text.lists import some
 from plansurvive.plans.text.safe_text import quoted
 from plansurvive.plans.text.traces import folded
 from plansurvive.plans.views.models.card import command
@@ -150,8 +151,7 @@ def _not_begun(run: Run, step: Step, state: StepState) -> Standing:
         return Standing([f"it has not started: {whole}"], [])
     # 2. Steps that it depends on.
     if needs := ReadinessIndex(run).open_needs(step.id):
-        more = f" and {len(needs) - NAMED} more" if len(needs) > NAMED else ""
-        return Standing([f"it waits for {', '.join(needs[:NAMED])}{more}"], needs[:NAMED])
+        return Standing([f"it waits for {some(needs, NAMED)}"], needs[:NAMED])
     # 3. What keeps every step from starting.
     if held := [notice.text for notice in run.notices.values() if notice.holds]:
         return Standing([f"it has not started: the plan {held[0]}"], [])

@@ -19,7 +19,9 @@ from plansurvive.plans.editing.apply_edits import PLAN_FIELDS, STEP_FIELDS, STEP
 from plansurvive.plans.editing.edits import AddStep, Edit, MoveStep, RemoveStep, SetField, SkipStep, UnskipStep
 from plansurvive.plans.editing.step_places import setting_of
 from plansurvive.plans.errors import PlanError
+from plansurvive.plans.expressions.json_path import first_name
 from plansurvive.plans.model import Plan
+from plansurvive.plans.run.unknown_step import is_field
 
 Sets = Annotated[
     list[str],
@@ -116,10 +118,10 @@ def _set(text: str) -> SetField:
     place = f"{first}.{rest}" if rest else first
     if value is None or not place:
         raise PlanError(f"--set {text!r} is not STEP.FIELD=VALUE", "BAD_USAGE")
-    is_step = rest.split(".")[0].split("[")[0] in STEP_FIELDS or first.split(".")[0].split("[")[0] not in PLAN_FIELDS
+    is_step = first_name(rest) in STEP_FIELDS or first_name(first) not in PLAN_FIELDS
     if is_step and not rest and (meant := _of_plan(first)):
         raise PlanError(f"--set {text!r}: {meant}", "BAD_USAGE")
-    if is_step and not rest and first.split(".")[0].split("[")[0] in STEP_FIELDS:
+    if is_step and not rest and is_field(first):
         raise PlanError(f"--set {text!r} names no step; write STEP.{text}", "BAD_USAGE")
     if is_step and not rest:
         raise PlanError(f"--set {text!r} does not name a field; write {first}.args.NAME=VALUE", "BAD_USAGE")

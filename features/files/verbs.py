@@ -35,7 +35,6 @@ from plansurvive.client.children.naming import no_such_step, parts
 from plansurvive.client.children.resuming import GONE
 from plansurvive.client.errors import NoWorker, PlanExists
 from plansurvive.client.feature import read_run
-from plansurvive.client.files_since import forget
 from plansurvive.client.ids import plan_id, recorded_id
 from plansurvive.client.rpc import RPC_TIMEOUT, ask, describe, memo_of, translated
 from plansurvive.client.undone import undo_plans
@@ -43,6 +42,7 @@ from plansurvive.client.undos import MAX_STEP, STEP, Undo, last_undo, undo_workf
 from plansurvive.client.verbs.continuing import unwaived
 from plansurvive.client.verbs.resume import links
 from plansurvive.client.verbs.start import Started, start_run
+from plansurvive.features.files.changed import forget
 from plansurvive.features.files.family import MAX_RUNS, Relative, family, undone_with
 from plansurvive.features.files.model import ChangesReport, ChangesRequest, UndoCall
 from plansurvive.plans.definition.scopes import UNDO, walk_step
@@ -106,6 +106,11 @@ async def undo(
     NoWorker, and Refused (NOT_ENDED, UNKNOWN_STEP, ALREADY_RESUMED). Another undo of the plan is waited for.
     """
     await _not_resumed(client, plan)
+    return await _undone(client, plan, step_id, dry_run=dry_run, partly=partly)
+
+
+async def _undone(client: Client, plan: str, step_id: str | None, *, dry_run: bool, partly: bool) -> ChangesReport:
+    """As `undo`, of a plan of which it is known that it was not resumed."""
     if not dry_run:
         await _ended(client, plan)
     request = ChangesRequest(plan_id=plan_id(plan), step_id=step_id, undo=True, dry_run=dry_run, partly=partly)
@@ -242,7 +247,7 @@ async def would_undo(client: Client, plan: str, step: str | None, *, partly: boo
     """What `undo_whole` would do; also of a plan that is running. Raises as `undo`, and ALREADY_RESUMED as it does."""
     await _not_resumed(client, plan)
     calls = await _compensations_at(client, await _places(client, plan, step))
-    report = await undo(client, plan, step, dry_run=True, partly=partly)
+    report = await _undone(client, plan, step, dry_run=True, partly=partly)
     nothing = not (calls or report.restored or report.refused)
     return Undone(report, calls, before=await _before(client, plan) if nothing else "")
 
@@ -279,7 +284,7 @@ async def undo_whole(
     places, undo_plan = await _places(client, plan, step), ""
     calls = await _compensations_at(client, places)
     # Looked at first: an undo that finds nothing would stand in front of the record of the one that has undone it all.
-    trial = await undo(client, plan, step, dry_run=True, partly=partly)
+    trial = await _undone(client, plan, step, dry_run=True, partly=partly)
     if not (calls or trial.restored or trial.refused):
         return Undone(trial.model_copy(update={"dry_run": False}), calls, before=await _before(client, plan))
     if calls and trial.refused and not partly:

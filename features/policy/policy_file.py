@@ -94,7 +94,7 @@ def read(text: str, now: datetime) -> Reading:
         data = as_people(tomllib.loads(text))
     except (tomllib.TOMLDecodeError, RecursionError, ValueError) as error:
         line, problem = syntax_problem(error, text)
-        return Reading(None, [Mistake(line, "", f"{problem}; correct this line, then the others are checked")])
+        return Reading(None, [Mistake(line, "", f"{problem}; the rest is checked once this line is correct")])
     lines = Lines(text)
     names = [each.get("name") if isinstance(each, dict) else None for each in _list(data.get("rule"))]
 

@@ -29,6 +29,7 @@ from plansurvive.plans.model.opaque import PLAN
 from plansurvive.plans.run import Result, Run
 from plansurvive.plans.run.feature import Rules
 from plansurvive.plans.run.step_call import upcoming
+from plansurvive.plans.text.lists import some
 from plansurvive.plans.text.safe_text import line
 
 TOOL_CHANGED = "TOOL_CHANGED"
@@ -102,8 +103,7 @@ def differences(old: ToolSpec, new: ToolSpec) -> Iterator[str]:
     needed = sorted(set(_required(new)) - set(_required(old)))
     for how, names in (("new", added), ("gone", gone), ("changed", other), ("required now", needed)):
         if names:
-            more = f" and {len(names) - MAX_NAMED} more" if len(names) > MAX_NAMED else ""
-            yield f"arguments {how}: {', '.join(line(name) for name in names[:MAX_NAMED])}{more}"
+            yield f"arguments {how}: {some(names, MAX_NAMED, line)}"
     if old.args_schema != new.args_schema and not (added or gone or other or needed):
         yield "what its arguments may be together has changed"
     if old.value_schema != new.value_schema:

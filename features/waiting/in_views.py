@@ -8,6 +8,7 @@ from plansurvive.features.waiting.model import Below
 from plansurvive.plans.in_views import InViews
 from plansurvive.plans.model import Step
 from plansurvive.plans.step_state import Status, StepState
+from plansurvive.plans.text.lists import some
 from plansurvive.plans.text.safe_text import line
 
 NAMED = 5
@@ -30,8 +31,7 @@ def _below(state: StepState) -> list[str]:
 
 def _rows(_: str, __: Step, state: StepState) -> Iterator[str]:
     if names := _below(state):
-        more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
-        yield f"waits below for {', '.join(line(name) for name in names[:NAMED])}{more}"
+        yield f"waits below for {some(names, NAMED, line)}"
 
 
 IN_VIEWS = InViews("waiting", event=_event, rows=_rows)

@@ -23,6 +23,7 @@ from plansurvive.plans.log import LogKind
 from plansurvive.plans.model import Step
 from plansurvive.plans.run import Result, Status
 from plansurvive.plans.step_state import Outcome
+from plansurvive.plans.text.lists import some
 from plansurvive.workflows.execution import Execution
 from plansurvive.workflows.in_steps import InSteps
 from plansurvive.workflows.outcomes import failed, skipped
@@ -210,8 +211,7 @@ class WaitingSteps(InSteps):
 
 def child_plans(steps: Sequence[str]) -> str:
     """The child plans of these steps, in words."""
-    more = f" and {len(steps) - 10} more" if len(steps) > 10 else ""
-    return f"child plan{'s' * (len(steps) != 1)} of {', '.join(steps[:10])}{more}"
+    return f"child plan{'s' * (len(steps) != 1)} of {some(steps, 10)}"
 
 
 def _milliseconds(began: datetime, now: datetime) -> float:

@@ -17,6 +17,7 @@ from plansurvive.activities.workspace.file_names import visible
 from plansurvive.features.worktrees.git import Git, GitFailed
 from plansurvive.features.worktrees.model import OTHER, Choice, ConflictPlace, WorktreeConflict
 from plansurvive.plans.errors import ToolError
+from plansurvive.plans.text.lists import some
 from plansurvive.plans.text.safe_text import line
 
 CONFLICT = "WORKTREE_CONFLICT"
@@ -36,9 +37,7 @@ class Conflict(ToolError):
 
     def __init__(self, found: WorktreeConflict, names: Sequence[str], way: str) -> None:
         self.found = found
-        shown = ", ".join(line(name) for name in names[:MAX_SHOWN])
-        more = f" and {len(names) - MAX_SHOWN} more" if len(names) > MAX_SHOWN else ""
-        text = f"{found.what} conflicts with the branch in {shown}{more}; nothing has changed"
+        text = f"{found.what} conflicts with the branch in {some(names, MAX_SHOWN, line)}; nothing has changed"
         super().__init__(CONFLICT, f"{text}. {way}")
 
 

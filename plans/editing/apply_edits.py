@@ -25,7 +25,7 @@ from plansurvive.plans.editing.inner_checks import check_inside
 from plansurvive.plans.editing.inner_edits import is_inner, override_of, siblings
 from plansurvive.plans.editing.removed import as_removed
 from plansurvive.plans.errors import InvalidPlan, Refused
-from plansurvive.plans.expressions.json_path import PathError, put
+from plansurvive.plans.expressions.json_path import PathError, first_name, put
 from plansurvive.plans.flow.outline import Outline
 from plansurvive.plans.model import Plan, Problem, Step
 from plansurvive.plans.model.plan import OfPlan, plan_aliases
@@ -118,7 +118,7 @@ def _sets(edit: Edit, problem: Problem) -> bool:
         return edit.step.get("id") in step_id.split(".")
     if not isinstance(edit, SetField):
         return False
-    is_field = edit.step_id == problem.step_id and _top(edit.path) == _top(problem.field or "")
+    is_field = edit.step_id == problem.step_id and first_name(edit.path) == first_name(problem.field or "")
     return is_field or step_id.startswith(f"{edit.step_id}.")
 
 
@@ -126,14 +126,10 @@ def _place(problem: Problem) -> tuple[str, str | None, str | None]:
     return problem.code, problem.step_id, problem.field
 
 
-def _top(path: str) -> str:
-    return path.split(".")[0].split("[")[0]
-
-
 def _set(draft: Draft, edit: SetField) -> None:
-    root = _top(edit.path)
+    root = first_name(edit.path)
     if edit.step_id is not None and is_field(edit.step_id):
-        top = _top(edit.step_id)
+        top = first_name(edit.step_id)
         if top not in draft.order and not is_inner(draft.run, edit.step_id):
             raise step_to_set(edit.step_id, edit.path, draft.run)
     allowed = PLAN_FIELDS if edit.step_id is None else STEP_FIELDS

@@ -16,7 +16,7 @@ from pydantic import Field, TypeAdapter, ValidationError
 from plansurvive.plans.editing.draft import data_of
 from plansurvive.plans.editing.inner_edits import edited_outline, is_inner, others, override_of, place_of
 from plansurvive.plans.errors import InvalidPlan, Refused
-from plansurvive.plans.expressions.json_path import PathError, put
+from plansurvive.plans.expressions.json_path import PathError, first_name, put
 from plansurvive.plans.flow.ids import lineage, template_of
 from plansurvive.plans.model import Plan, Step, Value
 from plansurvive.plans.model.plan import OfPlan, plan_names
@@ -106,7 +106,7 @@ def _row(
 
 
 def _put(row: dict[str, Any], change: Replacement) -> None:
-    if change.path.split(".")[0].split("[")[0] not in _SETTABLE:
+    if first_name(change.path) not in _SETTABLE:
         raise Refused(f"'{change.path}' cannot be set here; set one of {', '.join(_SETTABLE)}", "BAD_EDIT")
     try:
         put(row, change.path, deepcopy(change.value))

@@ -18,6 +18,7 @@ from plansurvive.plans.log import LogKind
 from plansurvive.plans.model import Step
 from plansurvive.plans.run import Run
 from plansurvive.plans.run.step_call import upcoming
+from plansurvive.plans.text.lists import some
 
 MAX_STAMPS = 2_000
 """Maximum number of stamps sent with a call whose path the workflow does not know: it is in a value outside history."""
@@ -87,8 +88,7 @@ def changed(run: Run, paths: list[str], by: str, now: datetime) -> None:
     """Mark the stamps of files, or of all files in directories, as stale: others have changed them."""
     stale = run.files.invalidate(relative(path, run.facts.workspace) for path in paths)
     if stale:
-        more = f" and {len(stale) - 10} more" if len(stale) > 10 else ""
-        run.note(LogKind.FILES_CHANGED, f"changed by {by or 'others'}: {', '.join(stale[:10])}{more}", now)
+        run.note(LogKind.FILES_CHANGED, f"changed by {by or 'others'}: {some(stale, 10)}", now)
 
 
 def readers(run: Run, names: Iterable[str]) -> dict[str, list[str]]:

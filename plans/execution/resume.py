@@ -39,6 +39,7 @@ from plansurvive.plans.run.step_call import StepValues
 from plansurvive.plans.run.undone import outcomes, unclosed, undone_steps
 from plansurvive.plans.run.unknown_step import unknown_step
 from plansurvive.plans.step_state import SKIPPED
+from plansurvive.plans.text.lists import some
 
 INTERRUPTED = "interrupted"
 """Prefix of `Run.stopped` of an interrupted run."""
@@ -48,8 +49,6 @@ NAMED = 3
 """Steps to run that the log names."""
 MAX_LISTED = 50
 """Steps that read their files again, by name in the log."""
-_READ_AGAIN = "runs again: its file"
-"""How the log says of a step that it reads its file again."""
 MAX_NAMED = 20
 """Steps of the plan that an error names."""
 _RUN = re.compile(r"(.+)-r([1-9][0-9]*)")
@@ -72,7 +71,8 @@ def resumed(run: Run, new_id: str, now: datetime, by: str = "", changes: Sequenc
     If only a step of `finally` failed, the new run has nothing to do but to end once more.
     """
     again = not_done(run)
-    if not again.names and not any(_fails_at_end(state) for state in run.steps.values()):
+    fails_at_end = any(state.closes == FINALLY and state.status is Status.FAILED for state in run.steps.values())
+    if not again.names and not fails_at_end:
         raise Refused(
             "every step is done; there is nothing to resume. Use `plan rerun` to run steps again", "NOTHING_TO_DO"
         )
@@ -106,10 +106,9 @@ def rerun_from(
     """
     asked = [start_at] if isinstance(start_at, str) else list(dict.fromkeys(start_at))
     if not asked:
-        known = ", ".join(each.id for each in run.plan.steps[:MAX_NAMED])
-        more = f" and {len(run.plan.steps) - MAX_NAMED} more" if len(run.plan.steps) > MAX_NAMED else ""
+        known = some([each.id for each in run.plan.steps], MAX_NAMED)
         text = (
-            f"name the step to start from (--from STEP), or the only one to run (--only STEP), of {known}{more};"
+            f"name the step to start from (--from STEP), or the only one to run (--only STEP), of {known};"
             f" `plan resume {run.plan.id}` runs what is not done"
         )
         raise Refused(text, "BAD_USAGE")
@@ -232,7 +231,7 @@ def with_read_again(run: Run, changed_files: Collection[str], now: datetime) -> 
     states = {name: begun_again(run, run.outline.step(name)) for name in again}
     new = run.model_copy(update={"steps": {**run.steps, **states}, "log": list(run.log)})
     for name, path in list(again.items())[:MAX_LISTED]:
-        new.note(LogKind.CHANGED, f"step '{name}' {_READ_AGAIN} '{path}' has changed since", now)
+        new.note(LogKind.CHANGED, f"step '{name}' runs again: its file '{path}' has changed since", now)
     return ReadAgain(new, again, kept)
 
 
@@ -287,10 +286,6 @@ def _next(run: Run, other: Changed, again: Again, new_id: str) -> Run:
     return new
 
 
-def _fails_at_end(state: StepState) -> bool:
-    return state.closes == FINALLY and state.status is Status.FAILED
-
-
 def _code(state: StepState) -> str | None:
     return state.result.code if state.result else None
 
@@ -327,7 +322,7 @@ def _note(run: Run, new: Run, what: str, by: str, now: datetime) -> None:
     ends = ", and `finally`" if not count and run.plan.finally_ else ""
     text = f"{what}{who}: {count} step{'s' * (count != 1)} to run{which}{starts}{ends}, {retained} retained"
     # What `with_read_again` noted belongs to the new run, whose own log begins with its first entry.
-    own = [each for each in new.log if _READ_AGAIN in each.text and run.ended is not None and each.time > run.ended]
+    own = [each for each in new.log if each.kind is LogKind.CHANGED and run.ended is not None and each.time > run.ended]
     new.log = [each for each in new.log if each not in own]
     new.note(LogKind.RESUMES, text, now)
     new.log += [each.model_copy(update={"seq": new.next_seq()}) for each in own]

@@ -28,6 +28,7 @@ from plansurvive.plans.model.step_fields import On, names
 from plansurvive.plans.run import Run
 from plansurvive.plans.run.undone import is_of_edited
 from plansurvive.plans.step_state import named
+from plansurvive.plans.text.lists import some
 
 _DECIDED = names(Step, On.APPROVAL)
 """Fields of a step that a decision covers."""
@@ -91,7 +92,7 @@ def warnings_of(run: Run, revised: Revised) -> list[str]:
         local, beside = run.outline.inner_name(name), siblings(run, name)
         users = [node.id for node in beside if node.id not in revised.skipped and uses_value(node.step, local)]
         if users:
-            named = ", ".join(f"'{user}'" for user in users[:5]) + (f" and {len(users) - 5} more" if users[5:] else "")
+            named = some(users, 5, "'{}'".format)
             verb = "uses" if len(users) == 1 else "use"
             found.append(f"{named} {verb} the value of '{name}', which is skipped: permanently blocked unless changed")
     steps = dict(walk(revised.plan))

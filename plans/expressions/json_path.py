@@ -29,6 +29,11 @@ def put(data: dict[str, Any], path: str, value: Any) -> None:
         raise PathError(f"there is no field '{last}' here")
 
 
+def first_name(path: str) -> str:
+    """The name that a path begins with: `args` of `args.rows[0].name`."""
+    return path.split(".")[0].split("[")[0]
+
+
 def parts(path: str) -> list[str]:
     """Split a path into names and indexes. Raises PathError."""
     found = [match[1] or match[2] for match in _PART.finditer(path)]

@@ -57,6 +57,10 @@ class Reference(NamedTuple):
     text: str
     whole: bool
 
+    def alike(self, inside: str) -> str:
+        """Another one, of what is between the braces or behind the dollar sign, written as this one is."""
+        return f"${inside}" if self.whole else f"{{{{{inside}}}}}"
+
 
 PLAIN = frozenset((int, float, bool, type(None)))
 """Types of JSON values without texts in them."""
@@ -264,7 +268,7 @@ def describe(value: Any) -> str:
     if isinstance(value, list):
         return f"a list of {len(value)}"
     if value is None or isinstance(value, bool):
-        return {None: "null", True: "true", False: "false"}[value]
+        return json.dumps(value)
     return "a text" if isinstance(value, str) else f"the number {value}"
 
 

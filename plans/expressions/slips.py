@@ -24,6 +24,8 @@ _PATH = rf"(?<![\w.-])(?:[A-Za-z_][\w-]*|{_K})(?:\.(?:[A-Za-z_][\w-]*|{_K})|\[[^
 _VALUE = rf"(?:{_PATH}|\[[^\[\]]{{1,200}}\])"
 _SIGNS = {"eq": "==", "ne": "!=", "neq": "!=", "equals": "==", "lt": "<", "gt": ">", "le": "<=", "lte": "<=",
           "ge": ">=", "gte": ">=", "is not": "!=", "is": "=="}  # fmt: skip
+LITERALS = {"true": "true", "false": "false", "null": "null", "none": "null"}
+"""Words that stand for values in other languages, and the values as JSON has them."""
 _LOGIC = {"and": "&&", "or": "||"}
 _FUNCTIONS = {"includes": "contains", "startswith": "starts_with", "endswith": "ends_with"}
 _WORDS = "|".join(("contains", "includes", r"starts[ _]?with", r"ends[ _]?with"))
@@ -83,8 +85,8 @@ def _contained(_: _Rewriting, found: re.Match[str]) -> str:
 
 
 def _field(writing: _Rewriting, found: re.Match[str]) -> str:
-    name = writing.quoted(found[1])[1:-1]
-    return f".{name}" if re.fullmatch(r"[A-Za-z_]\w*", name) else "." + writing.keep(f'"{name}"')
+    field = after_dot(writing.quoted(found[1])[1:-1])
+    return "." + writing.keep(field[1:]) if field.endswith('"') else field
 
 
 def _text(writing: _Rewriting, found: re.Match[str]) -> str:
@@ -131,7 +133,7 @@ _SLIPS = [
     ),
     _Slip(re.compile(r"^not\s|\snot\s", re.IGNORECASE), "&&, || and ! stand for and, or, not", None),
     _Slip(re.compile(r"(?<=[\w)\]\x00])\s*&(?!&)\s*"), "and is written &&", lambda *_: " && "),
-    _Slip(re.compile(rf"\[({_K})\]"), "a field stands behind a point", _field),
+    _Slip(re.compile(rf"\[({_K})\]"), "a field follows a dot", _field),
     _Slip(
         re.compile(r"(?<![\w-])[A-Za-z_]\w*(?:-\w+)+(?![\w(-])"),
         "a name with a hyphen is written in double quotes",
@@ -175,11 +177,16 @@ _MORE = [
     _Slip(
         re.compile(r"([=!]=\s*|\|\|\s*)(true|false|null|none)\b(?!\s*[.(\[])", re.IGNORECASE),
         "",
-        lambda writing, found: found[1] + writing.keep(f"`{found[2].lower().replace('none', 'null')}`"),
+        lambda writing, found: found[1] + writing.keep(f"`{LITERALS[found[2].lower()]}`"),
     ),
     _Slip(re.compile(rf"([=!]=\s*)({_K})(?!\s*[.(\[])"), "", _text),
 ]
 """What parses and is said elsewhere: a rewritten expression has it right as well."""
+
+
+def after_dot(name: str) -> str:
+    """A field by its name, as the next part of an expression; in quotes where it needs them."""
+    return f".{name}" if re.fullmatch(r"[A-Za-z_]\w*", name) else f'."{name}"'
 
 
 def instead(expression: str) -> Instead:

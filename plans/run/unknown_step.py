@@ -9,10 +9,12 @@ from collections.abc import Callable, Collection
 from plansurvive.plans.definition.near_names import Hints
 from plansurvive.plans.definition.scopes import walk
 from plansurvive.plans.errors import Refused
+from plansurvive.plans.expressions.json_path import first_name
 from plansurvive.plans.flow.ids import is_pattern, lineage, pattern_of, template_of
 from plansurvive.plans.model import Step
 from plansurvive.plans.model.step_fields import On, aliases
 from plansurvive.plans.run import DONE, Run
+from plansurvive.plans.text.lists import some
 
 MAX_LISTED = 3
 """Steps that are named."""
@@ -39,7 +41,7 @@ def unknown_step(name: str, run: Run, of_all: Callable[[str], str] | None = None
 
 def is_field(name: str) -> bool:
     """Whether what should be the id of a step begins with the name of a field of steps."""
-    return name.split(".")[0].split("[")[0] in aliases(Step, On.EDIT)
+    return first_name(name) in aliases(Step, On.EDIT)
 
 
 def step_to_set(name: str, path: str, run: Run) -> Refused:
@@ -84,5 +86,4 @@ def _outer(path: str, run: Run) -> str:
 
 
 def _listed(names: Collection[str], most: int = MAX_LISTED) -> str:
-    more = f" and {len(names) - most} more" if len(names) > most else ""
-    return ", ".join(f"'{each}'" for each in list(names)[:most]) + more
+    return some(list(names), most, "'{}'".format)

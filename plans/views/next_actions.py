@@ -13,6 +13,7 @@ from plansurvive.plans.flow.ids import is_pattern, lineage, pattern_of, template
 from plansurvive.plans.in_views import NO_VIEWS, ViewSet
 from plansurvive.plans.model.identities import AGENT_PREFIX
 from plansurvive.plans.run import ENDED, PlanStatus, Status
+from plansurvive.plans.text.lists import some
 from plansurvive.plans.text.safe_text import line, quoted
 from plansurvive.plans.usage import OVERRUN_CODE
 from plansurvive.plans.views.models.card import command
@@ -65,7 +66,7 @@ def _lost(summary: Summary, name: str) -> list[NextAction]:
     if lost is None or name.startswith(AGENT_PREFIX):
         return []
     then = f"plan rerun {name} --from {quoted(lost)}"
-    what = f"ends it when its running steps have ended; look what '{line(lost)}' did, then `{then}` calls it again"
+    what = f"ends it when its running steps have ended; check what '{line(lost)}' did, then `{then}` calls it again"
     return [NextAction(f"plan interrupt {name}", what)]
 
 
@@ -122,9 +123,8 @@ def _undo(summary: Summary, undone: bool) -> list[NextAction]:
     left = [each.step_id for each in summary.undone if each.status != "completed"]
     if not left or (undone and not summary.undoes):
         return []
-    more = f" and {len(left) - LISTED} more" if len(left) > LISTED else ""
-    names = f"{', '.join(map(line, left[:LISTED]))}{more}"
-    return [NextAction(f"plan undo {line(summary.undoes or summary.plan_id)}", f"tries again to undo {names}")]
+    what = f"tries again to undo {some(left, LISTED, line)}"
+    return [NextAction(f"plan undo {line(summary.undoes or summary.plan_id)}", what)]
 
 
 def _ended(summary: Summary, name: str, undone: bool) -> list[NextAction]:
@@ -160,7 +160,7 @@ def _ended(summary: Summary, name: str, undone: bool) -> list[NextAction]:
     found += _items_again(name, items)
     kept = f", and the failed items of {_named(items)}" if items else ""
     lost = next((line(each.step_id) for each in summary.failed if each.code == OUTCOME_UNKNOWN), "")
-    look = f"; look first what '{lost}' did" if lost else ""
+    look = f"; check first what '{lost}' did" if lost else ""
     found.append(NextAction(f"plan resume {name}", f"runs {done}{again}; keeps the rest{kept}{look}"))
     if first is not None and not is_agent and not items:
         chosen = _failed_items(summary, _top(first.step_id))

@@ -106,6 +106,7 @@ SIDES: dict[str, dict[str, Check]] = {
     "author": {"author": function("settings", "given")},
     "starting": {"choice": function("given")},
     "restored": {"restored_files": function("client", "run", is_async=True)},
+    "changed": {"changed_files": function("client", "run", "queue", "seen", is_async=True)},
     "resuming": {"next_run": function("state", "how"), "id_like": function("child", "plan", "step")},
     "filters": {"kept": function("given")},
     "doctor": {"findings": function("settings", "environ")},

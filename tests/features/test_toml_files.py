@@ -91,11 +91,11 @@ def test_what_is_not_toml_is_refused_with_its_place(file: File, settings: Settin
 @pytest.mark.parametrize(
     ("row", "wanted"),
     [
-        ("key = allow", "a text stands in quotes: key ="),
-        ("key = git status  # all", "a text stands in quotes: key ="),
+        ("key = allow", "a text needs quotes: key ="),
+        ("key = git status  # all", "a text needs quotes: key ="),
         ("key = True", "true and false are written in lower case: key = true"),
-        ('key: "x"', "between a key and its value stands `=`: key ="),
-        ('"key": "x",', "between a key and its value stands `=`: key ="),
+        ('key: "x"', "`=` separates a key from its value: key ="),
+        ('"key": "x",', "`=` separates a key from its value: key ="),
         ("key = 1\nkey = 2", "the key is given twice"),
         ('key = "x\n', "a text ends on the line on which it begins"),
         ("key =", "a value is missing"),

@@ -32,6 +32,7 @@ from plansurvive.client.rpc import RPC_TIMEOUT, ask_view, describe, has_ended
 from plansurvive.client.verbs.summary import wait
 from plansurvive.plans.errors import InvalidPlan, PlanError
 from plansurvive.plans.run import PlanStatus
+from plansurvive.plans.text.lists import some
 from plansurvive.plans.views.models import BriefView
 from plansurvive.plans.views.queries import BRIEF
 from plansurvive.plans.views.summary import Summary
@@ -76,7 +77,7 @@ def _wanted(here: Connected, plan: str, waits: Waiting) -> str:
     texts = [f"{len(waits.asked)} decision{'s' * (len(waits.asked) != 1)} asked of the person"] if waits.asked else []
     steps = list(dict.fromkeys(item.step_id for item in waits.elsewhere))
     if steps or waits.review:
-        names = ", ".join(steps[:5]) + (f" and {len(steps) - 5} more" if len(steps) > 5 else "")
+        names = some(steps, 5)
         what = " and ".join([*(["review"] if waits.review else []), *([f"decisions on {names}"] if names else [])])
         texts.append(f"awaits {what}. {where(here, plan).text}")
     return "".join(f"; {text}" for text in texts)

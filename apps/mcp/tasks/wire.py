@@ -13,6 +13,7 @@ from typing import Any, Literal, NamedTuple
 from mcp.types import INTERNAL_ERROR, CallToolResult
 
 from plansurvive.plans.run import PlanStatus, Status
+from plansurvive.plans.text.lists import some
 from plansurvive.plans.text.safe_text import line
 from plansurvive.plans.views.models import BriefView
 
@@ -96,8 +97,7 @@ def progress(view: BriefView) -> str:
     total = view.counts.get("total", len(view.steps))
     done = sum(view.counts.get(name.value, 0) for name in (Status.COMPLETED, Status.SKIPPED))
     running = [step.id for step in view.steps if step.status is Status.RUNNING]
-    more = f" and {len(running) - MAX_NAMED} more" if len(running) > MAX_NAMED else ""
-    now = f"; running: {', '.join(running[:MAX_NAMED])}{more}" if running else ""
+    now = f"; running: {some(running, MAX_NAMED)}" if running else ""
     paused = "; paused" if view.status is PlanStatus.PAUSED else ""
     return f"{done} of {total} step{'s' * (total != 1)} done{now}{paused}"
 

@@ -30,6 +30,7 @@ from plansurvive.client.local_tools import tools_of
 from plansurvive.client.requests.connected import Connected
 from plansurvive.client.rpc import ask
 from plansurvive.plans.editing.edits import MAX_EDITS, AddStep, Edit, SetField
+from plansurvive.plans.expressions.json_path import first_name
 from plansurvive.plans.llm.own_fields import Tools, own_fields
 from plansurvive.plans.model import Step, Value
 from plansurvive.plans.model.plan import OfPlan, plan_aliases, plan_names
@@ -84,7 +85,7 @@ def refuse_beyond_llm(edits: Sequence[Edit], tools: Tools) -> None:
         if isinstance(edit, AddStep):
             own_fields({"steps": [edit.step]}, tools, notes)
         elif isinstance(edit, SetField):
-            root = edit.path.split(".")[0].split("[")[0]
+            root = first_name(edit.path)
             if edit.step_id is None and root not in OF_THE_PLAN:
                 notes.append(f"{root} of the plan is for people to set")
             elif root in _NEVER or (root in _APPROVAL and edit.value is not True):

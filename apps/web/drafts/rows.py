@@ -11,6 +11,7 @@ from plansurvive.apps.web.drafts.reviewed import Reviewed
 from plansurvive.plans.definition.checks.will_ask import Asking
 from plansurvive.plans.definition.scopes import Body, bodies, path_in
 from plansurvive.plans.editing.draft import has_begun
+from plansurvive.plans.expressions.json_path import first_name
 from plansurvive.plans.model import Step
 from plansurvive.plans.model.step_fields import On, aliases
 from plansurvive.plans.run import Run, Status
@@ -142,7 +143,7 @@ def why_not_edited(found: Reviewed, path: str) -> str:
     run = found.run
     if not found.is_open:
         return f"the plan is {run.status}"
-    top = path.split(".")[0].split("[")[0].split("#")[0]
+    top = first_name(path).split("#")[0]
     known = path if path in run.steps else top
     if known in run.steps and has_begun(run, known) and not (known == top != path and _is_running(run, top)):
         return f"'{known}' is {run.steps[known].status}: only what has not started can be changed"

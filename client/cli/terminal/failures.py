@@ -126,8 +126,8 @@ def _sentence(text: str, more: str) -> str:
 def _of_system(error: OSError) -> str:
     if error.errno not in (errno.ENOSPC, errno.EDQUOT):
         return str(error)
-    where = f" '{error.filename}'" if error.filename else ""
-    return f"there is no space left for{where or ' what this command writes'}; free some on that disk"
+    what = f"'{error.filename}'" if error.filename else "what this command writes"
+    return f"there is no space left for {what}; free some on that disk"
 
 
 def _unforeseen(error: Exception) -> tuple[PlanError, int]:

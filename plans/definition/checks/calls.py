@@ -170,8 +170,7 @@ def _path(reference: Reference) -> str:
         whole = instead(f"{root}{path}" if path.startswith("[") else f"{root}.{path}")
     if not whole.expression.startswith(root):
         return ""
-    meant = f"{reference.root}{whole.expression.removeprefix(root)}"
-    written = f"${meant}" if reference.whole else f"{{{{{meant}}}}}"
+    written = reference.alike(f"{reference.root}{whole.expression.removeprefix(root)}")
     return f"'{reference.text[:80]}': {whole.said}: write {written[:200]}"
 
 
@@ -270,8 +269,7 @@ def _variable(reference: Reference, variables: Set[str]) -> str:
     """What to write for the name of another program for a variable that has a value here; empty: it is none."""
     meant = variable_instead(reference.root, reference.path, variables)
     name = meant.partition(".")[0].partition("[")[0]
-    written = f"${meant}" if reference.whole else f"{{{{{meant}}}}}"
-    return f"; it is called `{name}` here: write {written}" if meant else ""
+    return f"; it is called `{name}` here: write {reference.alike(meant)}" if meant else ""
 
 
 def _meant(reference: Reference, language: Language, item: str) -> str:

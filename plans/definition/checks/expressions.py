@@ -18,10 +18,8 @@ from plansurvive.plans.errors import BadExpression
 from plansurvive.plans.expressions.conditions import compiled, roots_of
 from plansurvive.plans.expressions.items import list_expression
 from plansurvive.plans.expressions.references import INPUTS
-from plansurvive.plans.expressions.slips import in_yaml, instead
+from plansurvive.plans.expressions.slips import LITERALS, in_yaml, instead
 from plansurvive.plans.model import Plan, Problem, Step
-
-_LITERALS = {"true": "true", "false": "false", "null": "null", "none": "null"}
 
 
 def expression_problems(
@@ -118,8 +116,8 @@ def _unknown(root: str, step: Step, scope: Scope, variables: Collection[str], hi
     meaning = scope.meaning(root, step.id)
     if meaning in (Meaning.STEP, Meaning.VARIABLE):
         return ""
-    if root.lower() in _LITERALS:
-        return f"'{root}' names a step here; write `{_LITERALS[root.lower()]}` in backticks"
+    if root.lower() in LITERALS:
+        return f"'{root}' names a step here; write `{LITERALS[root.lower()]}` in backticks"
     undone = scope.undone()
     if meaning is Meaning.ITSELF and root == undone != step.id:
         return f"in its own `undo`, the value of '{root}' is called `{VALUE}`; write {VALUE}.FIELD"

@@ -38,8 +38,7 @@ def field_of_list(reference: Reference, schema: Schema) -> str:
         return ""
     place = reference.root + (f".{before}" if before and not before.startswith("[") else before)
     each, one = (f"{place}{which}.{rest}" for which in ("[*]", _ONE[kind]))
-    written = ("${}" if reference.whole else "{{{{{}}}}}").format
-    return f"'{reference.text}': {_SENTENCES[kind].format(place, written(each), written(one))}"
+    return f"'{reference.text}': {_SENTENCES[kind].format(place, reference.alike(each), reference.alike(one))}"
 
 
 def _split(path: str, schema: Schema) -> tuple[str, str, str] | None:

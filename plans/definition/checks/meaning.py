@@ -22,11 +22,11 @@ from plansurvive.plans.errors import BadExpression
 from plansurvive.plans.expressions.conditions import compiled, holds, roots_of
 from plansurvive.plans.expressions.items import list_expression
 from plansurvive.plans.expressions.references import INPUTS, Reference
+from plansurvive.plans.expressions.slips import LITERALS, after_dot
 from plansurvive.plans.model import Plan, Problem, Step, ToolSpec
 
 FAILS = "BAD_REFERENCE"
 _COMPARED = frozenset(("eq", "ne", "lt", "lte", "gt", "gte"))
-_WORDS = {"true": "true", "false": "false", "null": "null", "none": "null"}
 _IN_BRACKETS = re.compile(r"\[(['\"])([^'\"\\]{1,100})\1\]")
 _SUSPECT = re.compile(r"[=<>]\s*(?:\"|true|false|null|none)", re.IGNORECASE)
 
@@ -47,11 +47,8 @@ class MeaningCheck:
         in_undo = field.startswith("undo.") and reference.root == VALUE
         known = self._values.of_round(step) if in_undo else self._values.of_name(reference.root, scope, step)
         if (quoted := _IN_BRACKETS.match(reference.path)) is not None:
-            meant = f"{reference.root}{_behind_point(quoted[2])}{reference.path[quoted.end() :]}"
-            write = f"${meant}" if reference.whole else f"{{{{{meant}}}}}"
-            text = (
-                f"'{reference.text}' is a list of what the brackets hold; a field stands behind a point: write {write}"
-            )
+            write = reference.alike(f"{reference.root}{after_dot(quoted[2])}{reference.path[quoted.end() :]}")
+            text = f"'{reference.text}' is a list of what is in the brackets; a field follows a dot: write {write}"
             yield Problem(code="ALWAYS_NULL", step_id=path, field=field, message=text, severity="warning")
         elif known is not None and (text := field_of_list(reference, known)):
             yield Problem(code=FAILS, step_id=path, field=field, message=text, severity="warning")
@@ -145,10 +142,6 @@ def _problem(mistake: Mistake, path: str, field: str, what: str, doubtful: bool)
     return Problem(code=code, step_id=path, field=field, message=text, severity="warning")
 
 
-def _behind_point(name: str) -> str:
-    return f".{name}" if re.fullmatch(r"[A-Za-z_]\w*", name) else f'."{name}"'
-
-
 def _unquoted(expression: str) -> Iterator[str]:
     """Comparisons with a word in double quotes, or with true, false or null as they are: both name fields."""
     if not _SUSPECT.search(expression):
@@ -163,5 +156,5 @@ def _unquoted(expression: str) -> Iterator[str]:
         word = str(token["value"])
         if token["type"] == "quoted_identifier":
             yield f"\"{word[:80]}\" in double quotes is the name of a field; write '{word[:80]}' for the text"
-        elif token["type"] == "unquoted_identifier" and word.lower() in _WORDS:
-            yield f"{word} is the name of a field here; write `{_WORDS[word.lower()]}` in backticks"
+        elif token["type"] == "unquoted_identifier" and word.lower() in LITERALS:
+            yield f"{word} is the name of a field here; write `{LITERALS[word.lower()]}` in backticks"

@@ -18,6 +18,7 @@ from plansurvive.plans.log import LogKind
 from plansurvive.plans.run import Run
 from plansurvive.plans.run.feature import NO_RULES, RuleSet
 from plansurvive.plans.run.people import who_of
+from plansurvive.plans.text.lists import some
 
 NAMED = 20
 """Steps named in the log entry, and refusals in the answer."""
@@ -105,5 +106,4 @@ def _tell(run: Run, message: Decide, decided: list[str], refused: dict[str, Refu
 
 
 def _named(names: list[str]) -> str:
-    more = len(names) - NAMED
-    return ", ".join(name[:40] for name in names[:NAMED]) + (f" and {more} more" if more > 0 else "")
+    return some(names, NAMED, lambda name: name[:40])

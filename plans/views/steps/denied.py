@@ -6,6 +6,7 @@ from collections import deque
 from collections.abc import Sequence
 
 from plansurvive.plans.step_state import DONE
+from plansurvive.plans.text.lists import some
 from plansurvive.plans.views.models import StepView
 
 NAMED = 3
@@ -26,6 +27,5 @@ def will_not_run(steps: Sequence[StepView], denied: str) -> str:
     names = [step.id for step in steps if step.id in stopped and step.id != denied]
     if not names:
         return ""
-    more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
     verb = "waits" if len(names) == 1 else "wait"
-    return f"; {', '.join(names[:NAMED])}{more} {verb} for it and will not run"
+    return f"; {some(names, NAMED)} {verb} for it and will not run"

@@ -72,7 +72,7 @@ def test_strict_exits_with_1_on_a_loss_only(tmp_path: Path) -> None:
     [
         ("a: 1", "UNKNOWN_FORMAT"),
         ("[1]", "UNKNOWN_FORMAT"),
-        ("runs: {using: composite, steps: []}", "is a GitHub action (runs), and not a workflow"),
+        ("runs: {using: composite, steps: []}", "is a GitHub action (runs), not a workflow"),
         ("jobs: {}", "NOTHING_CARRIED"),
         ("jobs: {a: 5}", "NOTHING_CARRIED"),
         ("document: {}\ndo: []", "NOTHING_CARRIED"),

@@ -731,11 +731,11 @@ FILES: dict[str, Mistake] = {
     ),
     "a short option for the file": Mistake("run -f FILE", "No such option: -f; FILE is an argument: `plan run FILE`"),
     "directories as in PATH": Mistake(
-        "list", "PLANS_WORKSPACES: separate these by commas: /nope/a,/nope/b",
+        "list", "PLANS_WORKSPACES: separate these with commas: /nope/a,/nope/b",
         environ={"PLANS_WORKSPACES": "/nope/a:/nope/b"},
     ),
     "files of tools as in PATH": Mistake(
-        "tools", "PLANS_TOOLS: separate these by commas: a.py,b.py", environ={"PLANS_TOOLS": "a.py b.py"}
+        "tools", "PLANS_TOOLS: separate these with commas: a.py,b.py", environ={"PLANS_TOOLS": "a.py b.py"}
     ),
     "a short option that a command has": Mistake("resume p -f", "No such option: -f; did you mean --follow?"),
     "a workflow of another program": Mistake(

@@ -336,7 +336,7 @@ async def test_an_agent_is_told_that_its_files_were_restored(
     environ: Environ, temporal_client: Client, settings: Settings, workspace: Path
 ) -> None:
     calls = {"json": {"tool_calls": [{"tool": "write_file", "args": {"path": "a.txt", "content": "1"}}]}}
-    told = "Your changes of these files were undone since"
+    told = "Your changes to these files have been undone"
     story: list[dict[str, Any]] = [
         {"reply": calls},
         {"reply": {"status": 401, "error": "no"}},

@@ -124,7 +124,7 @@ def test_specs_say_which_secrets_a_tool_may_use(tmp_path: Path) -> None:
         ("[secrets.A]\nfrom = 'env:X'\ntools = ['agent']", "its arguments are kept with the plan"),
         ("[secrets.A]\nfrom = 'env:X'\ntools = ['run_python']", "use run_command and its `env`"),
         ("[secrets.A]\nfrom = 'env:X'\ntools = ['own']\nvalue = 'hunter22'", "secrets.A.value"),
-        ("secrets = hunter22", "line 1: it is not TOML: a text stands in quotes"),
+        ("secrets = hunter22", "line 1: it is not TOML: a text needs quotes"),
         ("\n".join(f"[secrets.A{n}]\nfrom = 'env:X'\ntools = ['own']" for n in range(51)), "50"),
     ],
 )

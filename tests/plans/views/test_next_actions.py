@@ -173,7 +173,7 @@ def test_the_next_command_is_told_for_every_outcome(name: str) -> None:
 
 def test_of_a_lost_call_the_next_command_says_to_look_first() -> None:
     ended = next_actions(Summary(plan_id="p", status=PlanStatus.PARTIAL, failed=LOST))
-    assert ["look first what 'build' did" in each.sentence for each in ended] == [False, True, True]
+    assert ["check first what 'build' did" in each.sentence for each in ended] == [False, True, True]
     (running,) = next_actions(Summary(plan_id="p", status=PlanStatus.RUNNING, failed=LOST))
     assert "`plan rerun p --from build` calls it again" in running.sentence
 
