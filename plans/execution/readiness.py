@@ -99,10 +99,10 @@ class ReadinessIndex:
             needs = {name: uses for name, uses in needs.items() if name in self.outline}
         else:
             needs = {node.names[name]: uses for name, uses in needs.items() if name in node.names}
-        self._needs[node.id] = needs
+        self._needs[node.id], self._open[node.id] = needs, 0
         for name in needs:
             self._dependents.setdefault(name, []).append(node.id)
-        self._open[node.id] = sum(not self._has_ended(name) for name in needs)
+            self._open[node.id] += not self._has_ended(name)
 
     def _list(self, step_id: str) -> None:
         """Put a step into the index for its status: ready, awaiting, recovering, running or recently finished."""

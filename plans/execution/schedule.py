@@ -77,6 +77,7 @@ class Schedule(ReadinessIndex):
     def _place(self, now: datetime, names: Iterable[str] | None = None) -> None:
         """Set the steps that have not begun (or `names`) to ready or blocked, by their dependencies."""
         permanently_blocked: dict[str, str] = {}  # with the dependency that will never let it start
+        any_done = any(self.counts[status] for status in DONE)
         for name in list(self.outline.nodes) if names is None else names:
             state = self.run.steps[name]
             if state.status not in _NOT_BEGUN or name in self._recovering:
@@ -84,7 +85,9 @@ class Schedule(ReadinessIndex):
             if state.permanently_blocked:
                 state.permanently_blocked, state.reason = False, ""
                 self._containers.reopened(name)
-            blocker = next((need for need in self.open_needs(name) if self.run.steps[need].status in DONE), "")
+            blocker = ""
+            if any_done and name in self._needs:
+                blocker = next((need for need in self.open_needs(name) if self.run.steps[need].status in DONE), "")
             to = Status.BLOCKED if blocker or self._open.get(name) or not self.may_start(name) else Status.READY
             if state.status is not to:
                 self._move(name, to, now)
@@ -320,13 +323,14 @@ class Schedule(ReadinessIndex):
             self._containers.ended(step_id)
 
     def _move(self, step_id: str, to: Status, now: datetime) -> None:
-        state = self._state(step_id)
-        if state.permanently_blocked or to not in STEP_MOVES.get(state.status, ()) or self.run.status in ENDED:
-            raise IllegalMove(f"step '{step_id}' is {state.status} and cannot become {to}")
-        before, state.status = state.status, to
+        run, state = self.run, self._state(step_id)
+        before = state.status
+        if state.permanently_blocked or to not in STEP_MOVES.get(before, ()) or run.status in ENDED:
+            raise IllegalMove(f"step '{step_id}' is {before} and cannot become {to}")
+        state.status = to
         self.counts[before] -= 1
         self.counts[to] += 1
-        state.changes.append(Change(seq=self.run.next_seq(), time=now, status=to))
+        state.changes.append(Change(run.next_seq(), now, to))
         if state.awaiting is not None:
             state.awaiting = None
         if state.queued:
@@ -334,7 +338,7 @@ class Schedule(ReadinessIndex):
         if to is Status.READY:
             self._line_up(step_id)
         self._list(step_id)
-        if self.run.opened:
+        if run.opened:
             self._containers.moved(step_id, before, to)
 
 

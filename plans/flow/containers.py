@@ -48,7 +48,7 @@ class Containers:
         if node.parent is None:
             return
         status = self._steps[node.id].status
-        self._count(node.parent, status, 1)
+        self._count(node.parent, status)
         if status is Status.FAILED:
             self._note_failure(node.id)
         if not has_ended(self._steps[node.id]):
@@ -58,8 +58,7 @@ class Containers:
         """A step has taken another status."""
         parent = self._outline.nodes[step_id].parent
         if parent is not None:
-            self._count(parent, before, -1)
-            self._count(parent, to, 1)
+            self._count(parent, to, before)
             if to is Status.FAILED:
                 self._note_failure(step_id)
         if to in DONE:
@@ -152,12 +151,17 @@ class Containers:
             return name
         return None
 
-    def _count(self, parent: str, status: Status, by: int) -> None:
-        self.nested[status] += by
+    def _count(self, parent: str, status: Status, before: Status | None = None) -> None:
+        """Count a step by its status, no longer by that before."""
+        counted = [self.nested]
         if self._outline.nodes[parent].kind in ("each", "repeat"):
-            if (counts := self.counts.get(parent)) is None:
-                counts = self.counts[parent] = Counter()
-            counts[status] += by
+            if parent not in self.counts:
+                self.counts[parent] = Counter()
+            counted.append(self.counts[parent])
+        for counts in counted:
+            counts[status] += 1
+            if before is not None:
+                counts[before] -= 1
 
     def _note_failure(self, step_id: str) -> None:
         self.failures[step_id] = None

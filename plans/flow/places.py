@@ -20,7 +20,7 @@ from typing import NamedTuple
 
 from plansurvive.plans.definition.scopes import walk_step
 from plansurvive.plans.flow.batches.split import is_split, window_of
-from plansurvive.plans.flow.outline import Node, Outline
+from plansurvive.plans.flow.outline import Outline
 from plansurvive.plans.model import ForEach, Step
 
 
@@ -52,6 +52,8 @@ class Places:
         `before`: the places until now, of a plan that has been edited.
         """
         self._outline, self._position = outline, position
+        self._around: dict[str, tuple[bool, list[Item]]] = {}
+        """By container, whether its items have places, and the items that it is, or is in: thousands share one."""
         self._held: dict[str, set[str]] = {}
         self._active: set[str] = set()
         self._at_work: Counter[str] = Counter()
@@ -171,14 +173,15 @@ class Places:
 
     def _items(self, step_id: str) -> list[Item]:
         """The items with places that a step is, or is in, innermost first."""
-        found, nodes = list[Item](), self._outline.nodes
-        at: Node | None = nodes.get(step_id)
-        while at is not None and at.parent is not None:
-            parent = nodes[at.parent]
-            if parent.kind == "each" and places_of(parent.source.for_each) is not None:
-                found.append(Item(parent.id, at.id))
-            at = parent
-        return found
+        node = self._outline.nodes.get(step_id)
+        if node is None or node.parent is None:
+            return []
+        if node.parent not in self._around:
+            parent = self._outline.nodes[node.parent]
+            has_places = parent.kind == "each" and places_of(parent.source.for_each) is not None
+            self._around[parent.id] = has_places, self._items(parent.id)
+        has_places, around = self._around[node.parent]
+        return [Item(node.parent, step_id), *around] if has_places else around
 
     def _depth(self, loop: str) -> int:
         return sum(1 for _ in self._outline.ancestors(loop))
