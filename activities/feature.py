@@ -129,14 +129,14 @@ class Layer:
         """
         return args
 
-    async def call(self, attempt: Attempt, inner: Callable[[], Awaitable[Any]]) -> Any:  # noqa: ARG002
+    def call(self, attempt: Attempt, inner: Callable[[], Awaitable[Any]]) -> Awaitable[Any]:  # noqa: ARG002
         """Around the call of a tool: `inner` watches the workspace, calls it, and returns its value. May raise Waits.
 
         The value is as history has it: a LargeValue for one that is stored. A layer that does not call `inner` sets
         `attempt.taken_from`; files that it has written then count as the tool's. Append to `attempt.context.confirm`
         what must be asked once more right before the tool is called.
         """
-        return await inner()
+        return inner()
 
     async def attempt(self, tool: Tool, context: ToolContext, inner: Callable[[], Awaitable[Return]]) -> Return:  # noqa: ARG002
         """Around the whole attempt: `inner` also looks up whether a call that must not be repeated was made already.
@@ -384,39 +384,39 @@ class WorkerFeatures:
         return {part.feature: part for part in parts}
 
 
-def judging_layers(layers: Sequence[Layer]) -> list[Layer]:
-    """Those that may refuse a call."""
-    return [layer for layer in layers if type(layer).judged is not Layer.judged]
+class Onion:
+    """The layers around attempts, the first one outermost. Which of them fill a seam is decided once."""
 
+    def __init__(self, layers: Sequence[Layer]) -> None:
+        self.judging = _filling(Layer.judged, layers)
+        """Those that may refuse a call."""
+        self.of_arguments = _filling(Layer.arguments, layers)
+        """Those that may fill in something of the worker's own."""
+        inside_out = layers[::-1]
+        self._calls = _filling(Layer.call, inside_out)
+        self._attempts = _filling(Layer.attempt, inside_out)
+        self._requests = _filling(Layer.request, inside_out)
 
-def layers_of_arguments(layers: Sequence[Layer]) -> list[Layer]:
-    """Those that may fill in something of the worker's own."""
-    return [layer for layer in layers if type(layer).arguments is not Layer.arguments]
-
-
-def around_call(layers: Sequence[Layer], attempt: Attempt, inner: Callable[[], Awaitable[Any]]) -> Awaitable[Any]:
-    """Call the tool through the layers that surround calls, the first one outermost."""
-    for layer in reversed(layers):
-        if type(layer).call is not Layer.call:
+    def around_call(self, attempt: Attempt, inner: Callable[[], Awaitable[Any]]) -> Awaitable[Any]:
+        """Call the tool through the layers that surround calls."""
+        for layer in self._calls:
             inner = partial(layer.call, attempt, inner)
-    return inner()
+        return inner()
 
-
-def around_attempt(
-    layers: Sequence[Layer], tool: Tool, context: ToolContext, inner: Callable[[], Awaitable[Return]]
-) -> Awaitable[Return]:
-    """Make an attempt through the layers that surround attempts, the first one outermost."""
-    for layer in reversed(layers):
-        if type(layer).attempt is not Layer.attempt:
+    def around_attempt(
+        self, tool: Tool, context: ToolContext, inner: Callable[[], Awaitable[Return]]
+    ) -> Awaitable[Return]:
+        """Make an attempt through the layers that surround attempts."""
+        for layer in self._attempts:
             inner = partial(layer.attempt, tool, context, inner)
-    return inner()
+        return inner()
 
-
-def around_request(
-    layers: Sequence[Layer], attempt: LlmAttempt, inner: Callable[[], Awaitable[LlmAnswer]]
-) -> Awaitable[LlmAnswer]:
-    """Send a request through the layers that surround requests, the first one outermost."""
-    for layer in reversed(layers):
-        if type(layer).request is not Layer.request:
+    def around_request(self, attempt: LlmAttempt, inner: Callable[[], Awaitable[LlmAnswer]]) -> Awaitable[LlmAnswer]:
+        """Send a request through the layers that surround requests."""
+        for layer in self._requests:
             inner = partial(layer.request, attempt, inner)
-    return inner()
+        return inner()
+
+
+def _filling(seam: Callable[..., object], layers: Sequence[Layer]) -> list[Layer]:
+    return [layer for layer in layers if getattr(type(layer), seam.__name__) is not seam]

@@ -64,11 +64,6 @@ class ValueStore:
         self.driver = driver
         self.inline_bytes = inline_bytes
 
-    async def kept(self, json_text: str) -> LargeValue | None:
-        """Store a JSON text if it is too long for history; None if it stays inline. Raises as `put`."""
-        is_large = len(json_text) > self.inline_bytes or len(json_text.encode()) > self.inline_bytes
-        return await self.put(json_text) if is_large else None
-
     async def put(self, json_text: str) -> LargeValue:
         """Store a JSON text. Raises what the driver raises: OSError for a directory."""
         data = json_text.encode()

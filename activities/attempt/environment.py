@@ -8,13 +8,13 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cached_property, partial
 from typing import Any
 
 from pydantic import SecretStr
 
 from plansurvive.activities.attempt.waiting import Lift, lift_attempts
-from plansurvive.activities.feature import Layer
+from plansurvive.activities.feature import Layer, Onion
 from plansurvive.activities.network.address_policy import AddressPolicy
 from plansurvive.activities.network.own_servers import own_servers
 from plansurvive.activities.provenance.watcher import Watcher
@@ -54,6 +54,11 @@ class ToolEnvironment:
     lift: Lift = lift_attempts
     """Has the server allow a waiting call any number of attempts."""
 
+    @cached_property
+    def onion(self) -> Onion:
+        """What is around each call."""
+        return Onion(self.layers)
+
     def workspace(self, path: str, directory: DirectoryIdentity | None = None, plan_id: str = "") -> Workspace:
         """A workspace, which can only be entered while it is that directory; None: whichever is there."""
         closed = self.rules.closed if self.rules else frozenset[tuple[int, int]]()
@@ -78,7 +83,8 @@ class ToolEnvironment:
             if context.files_read:
                 await asyncio.to_thread(self.watcher.read, context)
             return value
-        await asyncio.to_thread(self.watcher.enter, context)
+        if not self.watcher.has_entered(context):
+            await asyncio.to_thread(self.watcher.enter, context)
         if tool.is_opaque:
             async with self.watcher.watching(context, args):
                 return await call()

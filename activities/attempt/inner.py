@@ -6,8 +6,8 @@ activity tells it of every attempt. Unset, nobody is told.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from contextvars import ContextVar
 from typing import Literal, Protocol
 
@@ -22,9 +22,11 @@ class Inner(Protocol):
         """`call`: the name that an activity of its own would have as id."""
 
 
-@contextmanager
-def _unobserved(tool: str, call: str, step_id: str) -> Iterator[Told]:  # noqa: ARG001
-    yield lambda outcome, code: None  # noqa: ARG005
+_NOBODY = nullcontext[Told](lambda outcome, code: None)  # noqa: ARG005
+
+
+def _unobserved(tool: str, call: str, step_id: str) -> AbstractContextManager[Told]:  # noqa: ARG001
+    return _NOBODY
 
 
 INNER: ContextVar[Inner] = ContextVar("plans-inner-attempts", default=_unobserved)

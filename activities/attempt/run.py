@@ -9,9 +9,10 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Awaitable, Callable, Mapping
+from contextvars import copy_context
 from dataclasses import dataclass, field
 from datetime import datetime
-from functools import partial
+from functools import cached_property, partial
 from typing import Any
 
 from pydantic import ValidationError
@@ -24,14 +25,7 @@ from plansurvive.activities.attempt.run_once import once
 from plansurvive.activities.attempt.stored_arguments import as_texts, filled
 from plansurvive.activities.attempt.undelivered import Undelivered
 from plansurvive.activities.attempt.waiting import waiting
-from plansurvive.activities.feature import (
-    Attempt,
-    Waits,
-    around_attempt,
-    around_call,
-    judging_layers,
-    layers_of_arguments,
-)
+from plansurvive.activities.feature import Attempt, Waits
 from plansurvive.activities.outputs.recorder import Outputs
 from plansurvive.activities.tools.tool import Tool, ToolContext
 from plansurvive.activities.values.errors import masked_error, tool_error
@@ -68,11 +62,14 @@ class Attempts:
     def begun(self, tool: Tool, call: Call, *, again: bool, began: datetime) -> ToolContext:
         """The context of an attempt that begins. `again`: there was an earlier one, whose worker may have died."""
         here = self.site
-        outputs = Outputs(self.values, here.secrets, here.output_bytes)
         workspace = here.workspace(call.workspace, call.directory, call.plan_id)
         return ToolContext(
-            call, workspace, self.effects, tool.spec.name, again, fault=here.fault, outputs=outputs, began=began
+            call, workspace, self.effects, tool.spec.name, again, fault=here.fault, outputs=self._outputs, began=began
         )
+
+    @cached_property
+    def _outputs(self) -> Outputs:
+        return Outputs(self.values, self.site.secrets, self.site.output_bytes)
 
     async def made(self, tool: Tool, context: ToolContext, number: int) -> Return:
         """Make the attempt, within the layers around it. `number`: it counts the tool's errors.
@@ -80,16 +77,19 @@ class Attempts:
         Raises ToolError with its texts masked, Waits if a layer says that it does not begin, and what is no failure of
         the call: KeyMissing, CancelledError.
         """
-        started, call = time.monotonic(), context.call
+        started, site, call = time.monotonic(), self.site, context.call
 
         async def work() -> Return:
-            found = await _value(tool, call, context, self.values, self.site)
-            return await _return(*found, context, _since(started), number, self.values)
+            try:
+                value, around = await _call(tool, call, context, self.values, site)
+            except Exception as error:  # masked here: before the effect log has it, and before it is cut
+                raise masked_error(error, site.secrets) from None
+            return await _return(value, around, context, _since(started), number, self.values)
 
         async def single() -> Return:
-            return await once(context, work, partial(self.site.looked, tool, context))
+            return await once(context, work, partial(site.looked, tool, context))
 
-        return await around_attempt(self.site.layers, tool, context, work if call.repeatable else single)
+        return await site.onion.around_attempt(tool, context, work if call.repeatable else single)
 
     def failed(self, error: BaseException, context: ToolContext, duration: float) -> tuple[ToolError, dict[str, Any]]:
         """The failure of an attempt for people, without secrets, and what it reports besides."""
@@ -142,16 +142,6 @@ def tool_activity(
     return attempt
 
 
-async def _value(
-    tool: Tool, call: Call, context: ToolContext, values: ValueStore, site: ToolEnvironment
-) -> tuple[Any, Attempt]:
-    """The value for history. Errors are masked here: before the effect log has them, and before they are cut."""
-    try:
-        return await _call(tool, call, context, values, site)
-    except Exception as error:
-        raise masked_error(error, site.secrets) from None
-
-
 async def _call(
     tool: Tool, call: Call, context: ToolContext, values: ValueStore, site: ToolEnvironment
 ) -> tuple[Any, Attempt]:
@@ -160,9 +150,9 @@ async def _call(
         site.check(call.workspace, call.directory, call.plan_id)
     tool = await tool.current(context)
     written = args = await filled(tool, call, values)
-    for layer in judging_layers(site.layers):
+    for layer in site.onion.judging:
         call = context.call = await layer.judged(tool, context, args)
-    for layer in layers_of_arguments(site.layers):
+    for layer in site.onion.of_arguments:
         args = await layer.arguments(tool, call, args)
     keywords = _checked(tool, args, call, context, is_filled=args is not written)
     context.sandbox, context.addresses = site.sandbox, site.addresses
@@ -175,10 +165,10 @@ async def _call(
         return value
 
     async def watched() -> Any:
-        return await keep(await site.around(tool, context, as_texts(written), made), values, site.secrets)
+        return await keep(await site.around(tool, context, as_texts(call, written), made), values, site.secrets)
 
     attempt = Attempt(tool, context, written, args is not written, site.secrets.out_of, values)
-    value = await around_call(site.layers, attempt, watched)
+    value = await site.onion.around_call(attempt, watched)
     if attempt.taken_from is not None:
         await site.replaced(tool, context)
     return value, attempt
@@ -209,7 +199,7 @@ def _checked(tool: Tool, args: dict[str, Any], call: Call, context: ToolContext,
 
     `is_filled`: they hold values that only the worker has.
     """
-    problems = [f"{field}: {sentence}" for field, sentence in argument_problems(tool.spec, as_texts(args))]
+    problems = [f"{field}: {sentence}" for field, sentence in argument_problems(tool.spec, as_texts(call, args))]
     keywords: dict[str, Any] = {}
     if not problems:
         try:
@@ -227,7 +217,8 @@ def _checked(tool: Tool, args: dict[str, Any], call: Call, context: ToolContext,
 
 async def _in_thread(function: Callable[..., Any], keywords: dict[str, Any], context: ToolContext) -> Any:
     """Call a plain function in a thread. On cancellation, signal it and wait up to THREAD_GRACE for it to return."""
-    work = asyncio.ensure_future(asyncio.to_thread(_guarded, function, keywords))
+    call = partial(copy_context().run, _guarded, function, keywords)
+    work = asyncio.get_running_loop().run_in_executor(None, call)  # as `asyncio.to_thread`, without a task
     try:
         return await asyncio.shield(work)
     except asyncio.CancelledError:
@@ -256,7 +247,7 @@ async def _return(
         "shared_with": context.shared_with,
         "more_files": context.more_files,
         "sandbox": context.level,
-        "notes": [await _stored_note(note, values) for note in context.notes],
+        "notes": context.notes and [await _stored_note(note, values) for note in context.notes],
         "warnings": context.warnings,
         "logs": context.logs,
         "taken_from": around.taken_from,

@@ -67,8 +67,10 @@ async def whole_value(composed: Composed, values: ValueStore) -> Any:
     return whole[""]
 
 
-def as_texts(args: dict[str, Any]) -> dict[str, Any]:
-    """The arguments with a text in place of a stored one, for checks of their form."""
+def as_texts(call: Call, args: dict[str, Any]) -> dict[str, Any]:
+    """The arguments of a call with a text in place of a stored one, for checks of their form."""
+    if not call.deferred:
+        return args
     return {name: "" if isinstance(value, StoredText) else value for name, value in args.items()}
 
 

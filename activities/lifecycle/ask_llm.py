@@ -25,7 +25,7 @@ from temporalio.exceptions import ApplicationError
 
 from plansurvive.activities.attempt.heartbeat import Heartbeat
 from plansurvive.activities.attempt.waiting import lift_attempts, waiting
-from plansurvive.activities.feature import Layer, LlmAttempt, Waits, around_request
+from plansurvive.activities.feature import Layer, LlmAttempt, Onion, Waits
 from plansurvive.activities.llm.composing import Composed, Composer, Site
 from plansurvive.activities.llm.errors import LONGEST_WAIT, LlmError
 from plansurvive.activities.llm.model import LanguageModel
@@ -128,7 +128,8 @@ class AskLlm:
         messages = self._messages(request)
         expected = estimate(sum(len(message.content) for message in messages))
         attempt = LlmAttempt(request.key, expected)
-        return await around_request(self.layers, attempt, lambda: self.model.ask(self._with_schema(request), messages))
+        onion = Onion(self.layers)
+        return await onion.around_request(attempt, lambda: self.model.ask(self._with_schema(request), messages))
 
     def _judged(self, answer: LlmAnswer, asked: Composed) -> LlmAnswer:
         """The answer with its parsed value, or with everything that is wrong with it.

@@ -60,9 +60,13 @@ class Journal:
                 calls.append(CallChanges.model_validate_json(path.read_bytes()))
         return sorted(calls, key=lambda call: call.time)
 
+    def knows(self, plan_id: str, workspace: str, directory: DirectoryIdentity | None) -> bool:
+        """Whether it has noted which directory the plan changes files in, as far as that is known."""
+        return directory is None or self._known.get((plan_id, workspace)) == directory
+
     def enter(self, plan_id: str, workspace: str, directory: DirectoryIdentity | None) -> None:
         """Note which directory a plan is about to change files in, once for all of its calls."""
-        if directory is None or self._known.get((plan_id, workspace)) == directory:
+        if directory is None or self.knows(plan_id, workspace, directory):
             return
         with suppress(OSError):
             self._put(self._directory_file(plan_id, workspace), directory.model_dump_json())

@@ -105,6 +105,11 @@ class Watcher:
             if done:
                 self.forget(context.call.key)
 
+    def has_entered(self, context: ToolContext) -> bool:
+        """Whether `enter` has nothing more to note of the plan."""
+        call = context.call
+        return self.journal.knows(call.plan_id, context.workspace.root, call.directory)
+
     def enter(self, context: ToolContext) -> None:
         """A tool that may change files is about to be called."""
         self.journal.enter(context.call.plan_id, context.workspace.root, context.call.directory)

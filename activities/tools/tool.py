@@ -235,9 +235,8 @@ class Tool:
 
     def keywords(self, args: Mapping[str, Any], context: ToolContext) -> dict[str, Any]:
         """A plan's arguments as keyword arguments of the function. Raises pydantic.ValidationError if invalid."""
-        given = self.arguments.model_validate(dict(args))
-        keywords = {name: getattr(given, name) for name in type(given).model_fields}
-        return keywords | ({self.context_parameter: context} if self.context_parameter else {})
+        keywords = vars(self.arguments.model_validate(dict(args)))
+        return {**keywords, self.context_parameter: context} if self.context_parameter else keywords
 
 
 @overload

@@ -57,7 +57,7 @@ class Secrets:
     @property
     def known(self) -> list[str]:
         """The texts to mask, the longest first: a secret may contain another."""
-        version = sum(each.version for each in self._masked)
+        version = sum([each.version for each in self._masked])
         if version != self._version:
             texts = self._fixed.union(*(spellings(value) for value in self._values()))
             self._known = sorted(texts, key=lambda text: (-len(text), text))
@@ -83,7 +83,8 @@ class Secrets:
 
     def are_in(self, text: str) -> bool:
         """Whether a text holds a secret."""
-        return any(value in text for value in self.known)
+        known = self.known
+        return bool(known) and any(value in text for value in known)
 
     def out_of_stream(self) -> StreamRedaction:
         """Masks the secrets in a stream of bytes; of each stream its own."""

@@ -42,13 +42,15 @@ async def keep(value: Any, values: ValueStore, secrets: Secrets | None = None) -
         value = secrets.out_of_value(json.loads(text))
         text = json_text(value)
     size = len(text.encode())
+    if size <= values.inline_bytes:
+        return value if type(value) in _SCALARS else json.loads(text)
     if size > MAX_VALUE_BYTES:
         raise ToolError(
             "VALUE_TOO_LARGE",
             f"the value is {size // 1024 // 1024} MiB of JSON, the maximum is {MAX_VALUE_BYTES // 1024 // 1024} MiB;"
             " write it to a file and return the path",
         )
-    return await values.kept(text) or (value if type(value) in _SCALARS else json.loads(text))
+    return await values.put(text)
 
 
 def json_text(value: Any) -> str:

@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from temporalio import activity
+from temporalio.common import RawValue
 
 from plansurvive.activities.attempt.cancellation import cancelled_once
 from plansurvive.activities.attempt.heartbeat import BEAT_SECONDS, ERROR_BYTES
@@ -33,11 +34,12 @@ from plansurvive.features.express.running import Left, Running
 from plansurvive.features.express.segment import Bounds, Made, Segment
 from plansurvive.features.express.settings import ExpressSettings
 from plansurvive.plans.activity_io import Attempt, CheckRequest, Return
-from plansurvive.plans.execution.calling import call_for, terms_of
+from plansurvive.plans.execution.calling import Terms, call_for, terms_of
 from plansurvive.plans.execution.schedule import Schedule
 from plansurvive.plans.model import Retry
 from plansurvive.plans.model.parts import Part
 from plansurvive.plans.run.feature import Rules, RuleSet
+from plansurvive.runtime.conversion.payloads import json_payload
 from plansurvive.runtime.errors import KeyMissing
 from plansurvive.runtime.feature import sealing_of
 from plansurvive.runtime.sealing import Sealing
@@ -78,16 +80,16 @@ class Segments:
     rules: Sequence[Rules]
 
     @activity.defn(name="segment")
-    async def segment(self, request: SegmentRequest) -> SegmentEnd:
+    async def segment(self, request: SegmentRequest) -> SegmentEnd | RawValue:
         """Run a segment: several quick steps of a plan. A cancellation ends it with what has been run until then."""
         async with beating(BEAT_SECONDS):
             try:
                 journal = await self.journals.open()
             except (OSError, sqlite3.Error) as error:
                 return SegmentEnd(unusable=f"the journal of this worker cannot be used: {error}"[:500])
-            return await cancelled_once(self._run(request, journal))
+            return RawValue(json_payload((await cancelled_once(self._run(request, journal))).encode()))
 
-    async def _run(self, request: SegmentRequest, journal: Journal) -> SegmentEnd:
+    async def _run(self, request: SegmentRequest, journal: Journal) -> str:
         info = activity.info()
         schedule = Schedule(request.run)
         # Those of the worker that the run was begun with, as its workflow asks them.
@@ -98,7 +100,7 @@ class Segments:
             schedule, now, bounds, request.parallel, frozenset(request.barred),
             partial=request.partial, unseen=Unseen(request.unseen),
         )  # fmt: skip
-        calls = _Calls(self.calls, segment, request, again=info.attempt > 1)
+        calls = _Calls(self.calls, segment, request, ExpressNote(segment=request.number), again=info.attempt > 1)
         name = SegmentId(info.workflow_run_id or "", info.activity_id)
         settled = [segment_id(request.number - 1)]
         running = Running(segment, calls.make, lambda: datetime.now(UTC), journal, name, info.attempt, settled)
@@ -112,7 +114,7 @@ class Segments:
             vars(schedule).clear()
 
 
-async def _unless_stopped(work: asyncio.Task[SegmentEnd], segment: Segment) -> SegmentEnd:
+async def _unless_stopped(work: asyncio.Task[str], segment: Segment) -> str:
     """The end of the work. A cancelled plan gets what has been run: no further call begins."""
     try:
         return await asyncio.shield(work)
@@ -133,6 +135,7 @@ class _Calls:
     calls: ToolCalls
     segment: Segment
     request: SegmentRequest
+    note: ExpressNote
     again: bool
 
     async def make(self, made: Made) -> Return | Failed | Left:
@@ -152,14 +155,14 @@ class _Calls:
             return Left(f"{step.tool} is not a tool of this worker's own")
         terms = terms_of(run.plan, step, run.facts.tools[step.tool], made.filled.args)
         limit = min(terms.timeout, LONGEST)
-        terms_here, session = terms._replace(timeout=limit), self.request.session
+        terms_here, session = Terms(limit, terms.retry, terms.repeatable), self.request.session
         call = call_for(run, step, made.filled, made.values, terms_here, session, made=made.call)
         call = self.segment.schedule.rules.extended(run, step, call)
         began, started = datetime.now(UTC), time.monotonic()
         context = self.calls.begun(tool, call, again=self.again, began=began)
         try:
             returned = await self.calls.made(tool, context, 1)
-            returned.parts[ExpressNote.feature] = ExpressNote(segment=self.request.number)
+            returned.parts[ExpressNote.feature] = self.note
             return returned
         except (Waits, KeyMissing) as wait:
             return Left(wait.message)

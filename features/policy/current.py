@@ -20,7 +20,7 @@ class Current:
 
     def __init__(self, settings: Settings) -> None:
         """Raises SettingError for a file that is broken, or that others may write."""
-        self._settings, self._path = settings, file_of(settings)
+        self._settings, self._path = settings, str(file_of(settings))
         self._seen = self._look()
         self._policy, self._problem = policy_of(settings), ""
         self._keep()

@@ -63,12 +63,11 @@ class Judge(Layer):
             raise error
         return call.model_copy(update={"approved": True}) if ruling.decide == "allow" else call
 
-    async def call(self, attempt: Attempt, inner: Callable[[], Awaitable[Any]]) -> Any:
+    def call(self, attempt: Attempt, inner: Callable[[], Awaitable[Any]]) -> Awaitable[Any]:
         """What the policy has said goes into the result."""
-        value = await inner()
         if (ruling := attempt.context.left.get(Ruling.feature)) is not None:
             attempt.parts[Ruling.feature] = ruling
-        return value
+        return inner()
 
     def _judged(self, spec: ToolSpec, context: ToolContext, args: Mapping[str, Any]) -> Judged:
         shape = self._shapes.get(spec.name)

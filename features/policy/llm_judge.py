@@ -15,7 +15,7 @@ from typing import Any, Literal
 
 from pydantic import Field, ValidationError
 
-from plansurvive.activities.feature import Layer, LlmAttempt, around_request
+from plansurvive.activities.feature import Layer, LlmAttempt, Onion
 from plansurvive.activities.llm.model import LanguageModel
 from plansurvive.features.policy.model import Judgement
 from plansurvive.features.policy.rule import Rule
@@ -84,7 +84,7 @@ class LlmJudge:
         )
         attempt = LlmAttempt(asked.key, estimate(sum(len(each.content) for each in messages)))
         try:
-            answer = await around_request(self._layers(), attempt, lambda: self._model.ask(asked, messages))
+            answer = await Onion(self._layers()).around_request(attempt, lambda: self._model.ask(asked, messages))
         except ToolError as error:  # of the endpoint, whatever is wrong with it
             return _asked(rule, f"{error.code}: {error.message}", request=request)
         told = {

@@ -57,13 +57,13 @@ class InTree(Layer):
             raise
         return _named(done, order.tree, left)
 
-    async def call(self, attempt: Attempt, inner: Callable[[], Awaitable[Any]]) -> Any:
+    def call(self, attempt: Attempt, inner: Callable[[], Awaitable[Any]]) -> Awaitable[Any]:
         """Commands may read the git directory of their worktree, and the objects that it refers to."""
         context = attempt.context
         order = context.call.known_part(WorktreeOrder)
         if order is not None and order.tree and attempt.tool.is_opaque:
             context.sandbox = replace(context.sandbox, readable=(*context.sandbox.readable, *_seen(context)))
-        return await inner()
+        return inner()
 
 
 def _seen(context: ToolContext) -> list[str]:

@@ -90,7 +90,7 @@ def is_waived(run: Run, step: Step, call: StepCall) -> bool:
         return True
     if (run.options.approve_all or asks is False) and step.tool not in run.tools_changed:
         return True
-    return asks is not True and call.kind in run.remembered
+    return asks is not True and bool(run.remembered) and call.kind in run.remembered
 
 
 def stated(run: Run, step: Step) -> bool | None:

@@ -53,7 +53,11 @@ def call_for(
     `earlier`: its attempts that were made in another activity; `made`: the call that was decided about, if known.
     """
     spec, decision, files = run.facts.tools[step.tool], run.decisions.get(step.id), known(run, step, filled)
-    has_stored, made = bool(filled.deferred), made or call_of(run, step, filled, values)
+    made = made or call_of(run, step, filled, values)
+    stored: dict[str, Any] = {}
+    if filled.deferred:
+        stored = {"deferred": filled.deferred, "values": values.inline, "quoting": spec.quoting}
+        stored |= {"large": values.large, "composed": values.composed}
     return Call(
         args=filled.args,
         plan_id=run.plan.id or "",
@@ -70,11 +74,7 @@ def call_for(
         stamps=files.stamps,
         notes_seen=files.notes_seen,
         notes_left=files.notes_left,
-        deferred=filled.deferred,
-        values=values.inline if has_stored else {},
-        large=values.large if has_stored else {},
-        composed=values.composed if has_stored else {},
-        quoting=spec.quoting if has_stored else {},
+        **stored,
         definition=spec.definition,
         owns=[] if run.facts.strict_approvals else run.owns,
         drafted=bool(run.request) and not run.literal,

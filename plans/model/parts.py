@@ -43,14 +43,16 @@ def _unused(kind: type[Part]) -> Part:
     return kind()
 
 
-def _is_unused(part: Part) -> bool:
+def _is_unused(part: Any) -> bool:
+    if not isinstance(part, Part):  # as it was read
+        return False
     unused = _unused(type(part))
     # What tells the two apart is in a field, usually: looked at first, as pydantic's comparison costs ten times that.
     return part.__dict__ == unused.__dict__ and part == unused
 
 
 def _none_used(parts: dict[str, Any]) -> bool:
-    return not parts or all(isinstance(part, Part) and _is_unused(part) for part in parts.values())
+    return not parts or all(map(_is_unused, parts.values()))
 
 
 class Parted(BaseModel):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from pathlib import Path
 
@@ -15,6 +14,7 @@ from temporalio.converter import (
     WorkflowSerializationContext,
 )
 
+from plansurvive.activities.values.results import keep
 from plansurvive.plans.errors import ToolError
 from plansurvive.plans.large_value import LargeValue
 from plansurvive.runtime.buckets import s3_driver
@@ -121,8 +121,8 @@ async def test_s3_keeps_them_as_well(bucket: str) -> None:
 
 async def test_what_is_too_long_for_history_is_told_by_its_bytes(directory: LocalDirectory) -> None:
     values = ValueStore(directory, inline_bytes=10)
-    assert await values.kept('"12345678"') is None
-    for text in ('"123456789"', '"ääääää"'):
-        large = await values.kept(text)
-        assert large is not None
-        assert await values.get(large) == json.loads(text)
+    assert await keep("12345678", values) == "12345678"
+    for text in ("123456789", "ääääää"):
+        large = await keep(text, values)
+        assert isinstance(large, LargeValue)
+        assert await values.get(large) == text

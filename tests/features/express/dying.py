@@ -15,7 +15,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from plansurvive.features.express.journal import Journal, Segment
-from plansurvive.features.express.model import ExpressFact
+from plansurvive.features.express.model import ExpressFact, SegmentEnd
 from plansurvive.features.express.running import Running
 from plansurvive.features.express.segment import Bounds, Made
 from plansurvive.features.express.segment import Segment as Driven
@@ -61,7 +61,7 @@ async def run(state: Path, steps: int, attempt: int) -> None:
     driven = Said(schedule, datetime.now(UTC), Bounds(seconds=600, steps=steps, bytes=10**9))
     with Journal(state) as journal:
         running = Running(driven, make, lambda: datetime.now(UTC), journal, SEGMENT, attempt)
-        end = await running.end()
+        end = SegmentEnd.model_validate_json(await running.end())
     print(json.dumps([each.returned and each.returned.value for each in end.calls]), flush=True)
 
 

@@ -90,7 +90,8 @@ async def run(state: Path, plan_run: Run, make: Make, number: int = 1, **more: A
     schedule = Schedule(plan_run)
     schedule.begin(NOW)
     with Journal(state) as journal:
-        return await Running(Segment(schedule, NOW, **more), make, lambda: NOW, journal, SEGMENT, number).end()
+        running = Running(Segment(schedule, NOW, **more), make, lambda: NOW, journal, SEGMENT, number)
+        return SegmentEnd.model_validate_json(await running.end())
 
 
 async def text_of(made: Made) -> Return:
