@@ -306,7 +306,7 @@ class StepState(Parted, State):
     @property
     def is_denied(self) -> bool:
         """Whether a person, or the time limit of its approval, denied it."""
-        return bool(self.denial)
+        return self.status is Status.SKIPPED and bool(self.denial)
 
     @property
     def is_unanswered(self) -> bool:
@@ -326,4 +326,7 @@ class StepState(Parted, State):
     @property
     def ended(self) -> datetime | None:
         """When it last completed, failed or was skipped."""
-        return next((change.time for change in reversed(self.changes) if change.status in DONE), None)
+        for change in reversed(self.changes):
+            if change.status in DONE:
+                return change.time
+        return None

@@ -29,12 +29,12 @@ from plansurvive.plans.definition.checks.validation import (
     named_tool_problems,
     problems,
 )
-from plansurvive.plans.definition.scopes import outermost, walk
+from plansurvive.plans.definition.scopes import CallOf, walk
 from plansurvive.plans.directory import MOVED, DirectoryIdentity, moved_text
 from plansurvive.plans.execution.resume import base_id
 from plansurvive.plans.flow.batches.split import is_split
 from plansurvive.plans.flow.places import any_places
-from plansurvive.plans.model import Problem, Step, ToolSpec
+from plansurvive.plans.model import Plan, Problem, Step, ToolSpec
 from plansurvive.plans.model.opaque import PLAN
 from plansurvive.runtime.home_paths import home_path
 
@@ -64,10 +64,11 @@ class PlanChecker:
             return self._facts(request, [], self.tools, self._workspace(request, None))
         plan = request.plan
         queue = request.queue or plan.queue
-        here, elsewhere = list[Step](), set[str]()
+        here, calls, elsewhere = list[Step](), list[CallOf](), set[str]()
         for path, step in walk(plan):
             if (step.queue or plan.queue) == queue:
                 here.append(step)
+                calls += calls_of(step, path[: -len(step.id)])
             else:
                 elsewhere.add(path)
         wrong = certain(problems(plan, self.tools, elsewhere, language=self.features.language))
@@ -77,12 +78,11 @@ class PlanChecker:
         workspace, trouble = self._workspace(request, plan.workspace)
         wrong += [] if trouble else self.features.problems(plan, workspace)
         if not trouble and not self.own_files:
-            steps = ((path, step) for path, step in walk(plan) if path not in elsewhere)
-            calls = (call for path, step in steps for call in calls_of(step, path[: -len(step.id)]))
-            wrong += absolute_paths(calls, [workspace, str(request.workspace or plan.workspace or workspace)])
+            own = [call for call in calls if call.path not in elsewhere]
+            wrong += absolute_paths(own, [workspace, str(request.workspace or plan.workspace or workspace)])
         wrong += [problem for check in self.features.checks for problem in check(plan)]
-        called = dict.fromkeys(call.tool for step in here for call in calls_of(step))
-        called |= dict.fromkeys(PLAN for step in here if is_split(step.for_each))
+        called = dict.fromkeys([call.tool for call in calls])
+        called |= dict.fromkeys(PLAN for step in here if step.for_each and is_split(step.for_each))
         named = {name: self.tools[name] for name in called if name in self.tools}
         return self._facts(request, wrong, self.tools if request.all_tools else named, (workspace, trouble))
 
@@ -105,7 +105,7 @@ class PlanChecker:
             must_sign=self.must_sign,
             search_attributes=self.search_attributes() if callable(self.search_attributes) else self.search_attributes,
             keeps_summaries=self.keeps_summaries,
-            places=request.plan is None or request.all_tools or any_places(outermost(request.plan)),
+            places=request.plan is None or request.all_tools or any_places(_loops(request.plan)),
             own_files=self.own_files and request.queue is None,
             features=list(self.features.names),
             parts=self.features.facts(request),
@@ -124,6 +124,10 @@ class PlanChecker:
             return visible(str(path.resolve())), [_bad(trouble)]
         refused = self.rules.refusal(str(path), _granted(request)) if self.rules else ""
         return str(path.resolve()), [_bad(refused, REFUSED)] if refused else []
+
+
+def _loops(plan: Plan) -> list[Step]:
+    return [step for _, step in walk(plan) if step.for_each is not None]
 
 
 def _granted(request: CheckRequest) -> list[str]:

@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from plansurvive.plans.definition.checks.validation import calls_of, has_type
+from plansurvive.plans.definition.checks.validation import calls_to, has_type
 from plansurvive.plans.definition.near_names import Hints
-from plansurvive.plans.definition.scopes import CallOf, walk
+from plansurvive.plans.definition.scopes import CallOf
 from plansurvive.plans.errors import PlanError
 from plansurvive.plans.expressions.references import find as references_in
 from plansurvive.plans.model import Input, Plan, Problem
@@ -22,15 +22,14 @@ def template_problems(plan: Plan, find: Callable[[str], Template]) -> list[Probl
     """The problems of all calls of templates in a plan. `find` raises PlanError for a template that cannot be used."""
     found: dict[str, Template | PlanError] = {}
     hints = Hints()
-    calls = (call for path, step in walk(plan) for call in calls_of(step, path.removesuffix(step.id)))
-    return [problem for call in calls for problem in _call_problems(call, find, found, hints)]
+    return [problem for call in calls_to(plan, PLAN) for problem in _call_problems(call, find, found, hints)]
 
 
 def _call_problems(
     call: CallOf, find: Callable[[str], Template], found: dict[str, Template | PlanError], hints: Hints
 ) -> Iterator[Problem]:
     name = call.args.get("template")
-    if call.tool != PLAN or not isinstance(name, str) or references_in(name):
+    if not isinstance(name, str) or references_in(name):
         return
     if name not in found:
         try:

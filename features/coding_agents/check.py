@@ -7,8 +7,7 @@ from collections.abc import Iterator
 from plansurvive.features.coding_agents.agents_file import file_of, read_agents, unknown
 from plansurvive.features.coding_agents.model import TOOL
 from plansurvive.features.coding_agents.reported import Reported, reported
-from plansurvive.plans.definition.checks.validation import calls_of
-from plansurvive.plans.definition.scopes import walk
+from plansurvive.plans.definition.checks.validation import calls_to
 from plansurvive.plans.expressions.references import find
 from plansurvive.plans.model import Budget, Plan, Problem
 from plansurvive.runtime.settings import Settings
@@ -17,10 +16,9 @@ from plansurvive.runtime.settings import Settings
 def problems(plan: Plan, settings: Settings) -> list[Problem]:
     """Errors for agents that are not there, warnings for limits that do not hold one. Raises SettingError."""
     named = [
-        (step.id, str(call.args["agent"]))
-        for _, step in walk(plan)
-        for call in calls_of(step)
-        if call.tool == TOOL and isinstance(call.args.get("agent"), str) and not find(call.args["agent"])
+        (call.own, str(call.args["agent"]))
+        for call in calls_to(plan, TOOL)
+        if isinstance(call.args.get("agent"), str) and not find(call.args["agent"])
     ]
     if not named:
         return []

@@ -18,7 +18,10 @@ def problems(plan: Plan, settings: Settings) -> list[Problem]:
     """An error for each step that asks no certain people, or more than it names; a warning for each name that the
     policy here does not have, as that of the workers may. Raises SettingError.
     """
-    found, rules = [*without_calls(plan), *too_few(plan)], rules_in(plan)
+    rules = rules_in(plan)
+    if not rules:
+        return []
+    found = [*without_calls(plan), *too_few(plan)]
     policy = policy_of(settings) if any(each.by for each in rules.values()) else None
     if policy is None:
         return found

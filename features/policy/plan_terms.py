@@ -21,7 +21,10 @@ def rules_in(plan: Plan) -> dict[str, ApprovalRule]:
 
 def problems(plan: Plan, tools: Mapping[str, ToolSpec], *, knows_people: bool) -> Iterator[Problem]:
     """Why its workers cannot have certain people approve a step. `knows_people`: their policy has keys of people."""
-    if not knows_people and (named := list(rules_in(plan))):
+    named = list(rules_in(plan))
+    if not named:
+        return
+    if not knows_people:
         text = "the worker's policy.toml has no keys of people or pages, so it cannot tell who approves; add one there"
         field = "approval" if named[0] else "defaults.approval"
         yield Problem(

@@ -25,8 +25,8 @@ def dependencies(step: Step) -> dict[str, bool]:
     Those of a block are all that its steps, at any depth, use from outside of it. Raises BadExpression.
     """
     found = dict.fromkeys(step.depends_on, False)
-    for root in outside_roots(step):
-        found[root] = True
+    for each in mentions(step):
+        found[each.root] = True
     return found
 
 
@@ -46,11 +46,13 @@ class Mention(NamedTuple):
 
 def mentions(step: Step, before: str = "") -> Iterator[Mention]:
     """Every use of a name from outside of a step, in reading order. Raises BadExpression."""
-    path, items, inside = f"{before}{step.id}", item_names(step), call_names(step)
+    path, inside = f"{before}{step.id}", call_names(step)
     for reference in find(scanned(step.tool, step.args)):
         if reference.root not in inside:
             yield Mention(path, field_of_place("args", reference.place), reference.root)
-    yield from (Mention(path, "when", root) for root in roots_of(step.when) if root not in items)
+    if step.when is not None:
+        items = item_names(step)
+        yield from (Mention(path, "when", root) for root in roots_of(step.when) if root not in items)
     if step.for_each is not None:
         yield from (Mention(path, "forEach.items", root) for root in roots_of_items(step.for_each.items))
     for number, case in enumerate(step.switch or []):
@@ -61,8 +63,9 @@ def mentions(step: Step, before: str = "") -> Iterator[Mention]:
         for each in body.steps:
             yield from (found for found in mentions(each, path_in(body, path)) if found.root not in names)
     if step.undo is not None:
+        own = item_names(step) | {VALUE}
         for reference in find(scanned(step.undo.tool or "", step.undo.args)):
-            if reference.root not in items and reference.root != VALUE:
+            if reference.root not in own:
                 yield Mention(path, field_of_place("undo.args", reference.place), reference.root)
 
 
@@ -73,6 +76,8 @@ def field_of_place(start: str, place: Sequence[str | int]) -> str:
 
 def find_cycles(needs: Mapping[str, Sequence[str]]) -> list[list[str]]:
     """Disjoint cycles as paths from a step back to itself, `["a", "b", "a"]`, in the order of `needs`."""
+    if _in_order(needs):
+        return []
     peel = _Peel(needs)
     walk = _Walk(needs, peel)
     found: list[list[str]] = []
@@ -82,6 +87,16 @@ def find_cycles(needs: Mapping[str, Sequence[str]]) -> list[list[str]]:
             found.append(ring)
             peel.take(ring[1:])
     return found
+
+
+def _in_order(needs: Mapping[str, Sequence[str]]) -> bool:
+    """Whether each comes after all that it needs, as the steps of most plans do."""
+    before = set[str]()
+    for name, others in needs.items():
+        if not before.issuperset(others):
+            return False
+        before.add(name)
+    return True
 
 
 class _Walk:

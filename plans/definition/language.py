@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from itertools import chain
 from operator import attrgetter
 from typing import Any, NamedTuple
@@ -84,7 +85,11 @@ class Language:
 
     def tool(self, name: str) -> DurableTool:
         """What is declared of a tool; nothing is of those that activities run."""
-        return next((each for each in self.tools if each.name == name), UNDECLARED)
+        return self._by_name.get(name, UNDECLARED)
+
+    @cached_property
+    def _by_name(self) -> Mapping[str, DurableTool]:
+        return {each.name: each for each in self.tools}
 
     def word(self, name: str) -> Word | None:
         """The word of this name, if there is one."""

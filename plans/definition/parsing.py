@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from itertools import chain
 from typing import Any
@@ -37,6 +37,9 @@ TOO_LARGE = (
 )
 MAX_DEPTH = 64
 MAX_ARGS_BYTES = 64 * 1024
+_TOGETHER = 100
+"""Steps whose arguments are measured together: most are short, and measuring each costs several times that."""
+_encode = json.JSONEncoder(ensure_ascii=False).encode
 MAX_FOUND = 2_000
 """Maximum number of problems of a plan's form, or of its steps, that are shown: people read no more, and making them
 takes time."""
@@ -219,18 +222,29 @@ def _shape(data: Any) -> list[Problem]:
 
 
 def _sizes(plan: Plan) -> list[Problem]:
-    problems, encode = [], json.JSONEncoder(ensure_ascii=False).encode
-    for path, step in walk(plan):
-        undo = step.undo.args if step.undo is not None else {}
-        written = encode([step.args, undo] if undo else step.args)
-        size = len(written.encode())
-        if size > MAX_ARGS_BYTES:
-            text = f"the arguments have {size} bytes, {MAX_ARGS_BYTES} are allowed; put the data in a file"
-            problems.append(Problem(code="PLAN_TOO_LARGE", step_id=path, field="args", message=text))
-        if "\\u0000" in written and any("\0" in text for at, text in strings([step.args, undo]) if at[-1] == "path"):
-            text = "a path cannot contain a NUL character; remove it"
-            problems.append(Problem(code="PLAN_BAD_TEXT", step_id=path, field="args.path", message=text))
+    problems, written = list[Problem](), [(path, _written(step)) for path, step in walk(plan)]
+    for start in range(0, len(written), _TOGETHER):
+        some = written[start : start + _TOGETHER]
+        text = _encode([args for _, args in some])
+        if len(text.encode()) > MAX_ARGS_BYTES or "\\u0000" in text:  # if not, each of them fits
+            problems += [problem for path, args in some for problem in _args_problems(path, args)]
     return problems
+
+
+def _written(step: Step) -> Any:
+    """The arguments of a step, with those of its `undo` if it has some."""
+    return [step.args, step.undo.args] if step.undo is not None and step.undo.args else step.args
+
+
+def _args_problems(path: str, args: Any) -> Iterator[Problem]:
+    text = _encode(args)
+    size = len(text.encode())
+    if size > MAX_ARGS_BYTES:
+        message = f"the arguments have {size} bytes, {MAX_ARGS_BYTES} are allowed; put the data in a file"
+        yield Problem(code="PLAN_TOO_LARGE", step_id=path, field="args", message=message)
+    if "\\u0000" in text and any("\0" in each for at, each in strings(args) if at[-1] == "path"):
+        message = "a path cannot contain a NUL character; remove it"
+        yield Problem(code="PLAN_BAD_TEXT", step_id=path, field="args.path", message=message)
 
 
 SECONDS = ("timeout", "estimatedDuration", "delay", "seconds")

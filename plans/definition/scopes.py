@@ -7,7 +7,7 @@ construct. Only variables and siblings are known here; what is outside is left t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Set
+from collections.abc import Callable, Iterable, Iterator, Set
 from typing import Any, NamedTuple, TypeVar
 
 from plansurvive.plans.model import Case, Catch, Plan, Problem, Step, Undo
@@ -30,7 +30,7 @@ class CallOf(NamedTuple):
     own: str
     """Its id: a name that its arguments may not use; empty: they may."""
     tool: str
-    args: Mapping[str, Any]
+    args: dict[str, Any]
     variables: Set[str]
     """Names that have a meaning in these arguments only."""
     start: str = ""
@@ -67,7 +67,8 @@ def item_names(step: Step) -> frozenset[str]:
 
 def call_names(step: Step) -> frozenset[str]:
     """The variables that a step's own arguments may use."""
-    return item_names(step) if step.repeat is None else item_names(step) | {ROUND}
+    names = item_names(step)
+    return names if step.repeat is None else names | {ROUND}
 
 
 def inner_ids(step: Step) -> frozenset[str]:

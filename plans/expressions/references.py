@@ -80,19 +80,21 @@ class Filled:
 
 def find(args: Any) -> list[Reference]:
     """Every reference in `args`, in reading order; `$` alone counts as one with an empty root."""
-    if type(args) is dict and (texts := _texts_of(args)) is not None:
-        return [reference for name, text in texts for reference in in_text(text, (name,))]
-    return [reference for place, text in strings(args) for reference in in_text(text, place)]
+    return [reference for place, text in marked(args) for reference in in_text(text, place)]
 
 
-def _texts_of(args: dict[str, Any]) -> list[tuple[str, str]] | None:
-    """The texts of arguments by name; None if there may be more, inside lists and objects. Most calls have none."""
-    found = list[tuple[str, str]]()
+def marked(args: Any) -> list[tuple[tuple[str | int, ...], str]]:
+    """The strings in which references may be, each with its location, in reading order."""
+    if type(args) is not dict:
+        return [(place, text) for place, text in strings(args) if "$" in text or "{{" in text]
+    found = list[tuple[tuple[str | int, ...], str]]()
     for name, value in args.items():
-        if type(value) is str:
-            found.append((name, value))
-        elif type(value) not in PLAIN:
-            return None
+        kind = type(value)
+        if kind is str:
+            if "$" in value or "{{" in value:
+                found.append(((name,), value))
+        elif kind not in PLAIN:  # there may be more inside it
+            found += [(place, text) for place, text in strings(value, (name,)) if "$" in text or "{{" in text]
     return found
 
 

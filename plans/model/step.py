@@ -245,8 +245,8 @@ class Step(Value):
 
     @model_validator(mode="after")
     def _one_of(self) -> Step:
-        given = [name for name, value in (("tool", self.tool), ("steps", self.steps), ("switch", self.switch)) if value]
-        if len(given) != 1:
+        if bool(self.tool) + bool(self.steps) + bool(self.switch) != 1:
+            given = [name for name in ("tool", "steps", "switch") if getattr(self, name)]
             what = f"it has {' and '.join(given)}; remove all but one" if given else "'tool' is missing; add it"
             text = f"{what} (a block has 'steps' or 'switch' instead of a tool)"
             raise PydanticCustomError(NO_TOOL, "{text}", {"text": text})

@@ -174,6 +174,7 @@ class Summary(View):
 def summary_of(run: Run) -> Summary:
     """Summarise a run (REQUIREMENTS B9)."""
     census = Census(run)
+    denied = list(_denied(run, census))
     return Summary(
         plan_id=run.plan.id or "",
         task_id=run.plan.task_id or run.plan.id or "",
@@ -186,13 +187,13 @@ def summary_of(run: Run) -> Summary:
         ended_at=run.ended,
         duration=duration(run),
         deadline=run.must_end,
-        files_written=list(dict.fromkeys(_files_left(run)))[:1_000],
+        files_written=list(dict.fromkeys(_files_left(run, census)))[:1_000],
         tokens=TokensView(**tokens(run)),
         stopped=run.stopped,
         failed=[_failure(step, state) for step, state in islice(_failed(run, census), MAX_FAILED)],
         skipped=[_reason(step, state) for step, state in _those(run, Status.SKIPPED) if not state.is_denied][:100],
-        denied=[_denial(run, step) for step, state in _denied(run, census) if not state.is_unanswered][:100],
-        unanswered=[_reason(step, state) for step, state in _denied(run, census) if state.is_unanswered][:100],
+        denied=[_denial(run, step) for step, state in denied if not state.is_unanswered][:100],
+        unanswered=[_reason(step, state) for step, state in denied if state.is_unanswered][:100],
         lacks_answers=lacks_answers_alone(run),
         awaiting=[name for name, state in run.steps.items() if state.awaiting in ASKING][:100],
         asks=list(islice(_asks(run), 100)),
@@ -200,7 +201,11 @@ def summary_of(run: Run) -> Summary:
         problems=len(run.problems),
         blocked=[_blocked(run, step, state) for step, state in _those(run, Status.BLOCKED)][:100],
         outdated=list(islice(_outdated(run), 100)),
-        inside={step.id: InsideView(**inside) for step in run.plan.steps if (inside := census.inside(step.id))},
+        inside={
+            step.id: InsideView(**inside)
+            for step in run.plan.steps
+            if step.id in run.opened and (inside := census.inside(step.id))
+        },
         undone=_undone(run)[:100],
         undoes=run.closing.of if run.closing is not None else "",
         closing=[
@@ -212,15 +217,19 @@ def summary_of(run: Run) -> Summary:
     )
 
 
-def _those(run: Run, status: Status) -> Iterator[tuple[Step, StepState]]:
+def _those(run: Run, status: Status) -> list[tuple[Step, StepState]]:
     """The steps with a status, in the plan's order."""
-    pairs = ((step, run.steps[step.id]) for step in run.plan.steps)
-    return ((step, state) for step, state in pairs if state.status is status)
+    return [(step, state) for step in run.plan.steps if (state := run.steps[step.id]).status is status]
+
+
+def _has(run: Run, status: Status) -> bool:
+    """Whether any step has a status, those inside others included."""
+    return status in [state.status for state in run.steps.values()]
 
 
 def _failed(run: Run, census: Census) -> Iterator[tuple[Step, StepState]]:
     """The steps that failed, those inside a block or loop before it; there only those that failed by themselves."""
-    for step in run.plan.steps:
+    for step in run.plan.steps if _has(run, Status.FAILED) else ():
         for name in census.walk(step.id):
             if is_cause(census, run, name):
                 yield run.outline.step(name), run.steps[name]
@@ -230,9 +239,7 @@ def _failed(run: Run, census: Census) -> Iterator[tuple[Step, StepState]]:
 
 def _denied(run: Run, census: Census) -> Iterator[tuple[Step, StepState]]:
     """The steps that were denied or not answered, also inside blocks and loops, without the blocks around them."""
-    if all(state.status is not Status.SKIPPED for state in run.steps.values()):
-        return
-    for step in run.plan.steps:
+    for step in run.plan.steps if _has(run, Status.SKIPPED) else ():
         for name in (*census.walk(step.id), step.id):
             inner = (run.steps[child] for child in census.children(name))
             if run.steps[name].is_denied and not any(each.is_denied for each in inner):
@@ -282,11 +289,12 @@ def _event(run: Run, step_id: str) -> str | None:
     return run.views.event(run.plan.id or "", step, run.steps[step_id]) if step is not None else None
 
 
-def _files_left(run: Run) -> list[str]:
+def _files_left(run: Run, census: Census) -> list[str]:
     """The files that steps wrote, except those that a later step deleted."""
-    census = Census(run)
-    names = dict.fromkeys(name for step in shown_steps(run) for name in (step.id, *census.walk(step.id)))
-    states = [run.steps[name] for name in names]
+    names = [step.id for step in shown_steps(run)]
+    if census.has_any:
+        names = [name for step_id in names for name in (step_id, *census.walk(step_id))]
+    states = [run.steps[name] for name in dict.fromkeys(names)]
     deleted = {path: _end(state) for state in states for path in state.deleted}
     return [path for state in states for path in state.wrote if path not in deleted or _end(state) > deleted[path]]
 

@@ -56,8 +56,8 @@ def text(run: Run, limit: int | None = None, *, detailed: bool = False) -> str:
 def texts(run: Run, limits: Sequence[int | None], *, detailed: bool = False) -> Iterator[str]:
     """The text for each limit; the rows of a step are made once."""
     states, census = [run.steps[step.id] for step in run.plan.steps], Census(run)
-    done = sum(is_done(state) for state in states)
-    share = sum(census.share(step.id) for step in run.plan.steps)
+    done = sum([is_done(state) for state in states])
+    share = sum([census.share(step.id) for step in run.plan.steps]) if census.has_any else done
     percent = f"{100 * share / len(states) if states else 0:.1f}%"
     percent += " with the steps inside" if share != done else ""  # of a loop that runs, its items count as well
     head = [
@@ -73,7 +73,7 @@ def texts(run: Run, limits: Sequence[int | None], *, detailed: bool = False) -> 
     inner = troubled(census, run) if census.has_any else {}
     made: dict[int, list[str]] = {}
     for limit in limits:
-        shown = range(len(states)) if limit is None or len(states) <= limit else foremost(_ranks(run), limit)
+        shown = range(len(states)) if limit is None or len(states) <= limit else foremost(_ranks(states), limit)
         for index in shown:
             if index not in made:
                 step = run.plan.steps[index]
@@ -85,17 +85,16 @@ def texts(run: Run, limits: Sequence[int | None], *, detailed: bool = False) -> 
 
 def is_done(state: StepState) -> bool:
     """Whether a step counts as done: completed, or skipped by a reviewer or a condition, but not denied."""
-    return state.status in (Status.COMPLETED, Status.SKIPPED) and not state.is_denied
+    return state.status is Status.COMPLETED or (state.status is Status.SKIPPED and not state.is_denied)
 
 
-def _ranks(run: Run) -> list[tuple[int, float]]:
-    states = (run.steps[step.id] for step in run.plan.steps)
+def _ranks(states: Sequence[StepState]) -> list[tuple[int, float]]:
     return [rank(state.status, state.awaiting is not None, state.ended) for state in states]
 
 
 def _hidden(run: Run, shown: Set[int]) -> list[str]:
     """The line that counts the steps not shown, if any."""
-    hidden = [run.steps[step.id].status.value for index, step in enumerate(run.plan.steps) if index not in shown]
+    hidden = [run.steps[step.id].status for index, step in enumerate(run.plan.steps) if index not in shown]
     return [f"  {counted(hidden)}"] if hidden else []
 
 

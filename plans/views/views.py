@@ -207,7 +207,8 @@ def counts(run: Run) -> dict[str, int]:
 
     A block or loop is one step, whatever is inside it.
     """
-    number = Counter(status_word(run.steps[step.id]) for step in run.plan.steps)
+    states = [run.steps[step.id] for step in run.plan.steps]
+    number = Counter([status_word(state) if state.status is Status.SKIPPED else state.status for state in states])
     return {"total": number.total()} | {name: number[name] for name in STATUS_WORDS if number[name]}
 
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Set
+from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence, Set
 from typing import Any
 
 from plansurvive.plans.definition.arguments import argument_problems
 from plansurvive.plans.definition.checks.outside import call_problems
 from plansurvive.plans.definition.checks.scope import Meaning, Scope
 from plansurvive.plans.definition.dependencies import field_of_place
+from plansurvive.plans.definition.durable_tools import DurableTool
 from plansurvive.plans.definition.foreign_names import CALLS, item_instead, value_instead, variable_instead
 from plansurvive.plans.definition.language import PLAIN, Language, Word
 from plansurvive.plans.definition.near_names import Hints
@@ -27,8 +28,8 @@ from plansurvive.plans.expressions.references import (
     find,
     in_text,
     is_literal,
+    marked,
     sample,
-    strings,
 )
 from plansurvive.plans.expressions.slips import instead
 from plansurvive.plans.model import Problem, ToolSpec
@@ -54,6 +55,8 @@ _IN_CODE = (
 _SETS = r"(?<!\w){0}\+?=|\b(?:for|read|export|local|declare)\b[^;|&\n]*(?<!\w){0}(?!\w)"
 """How a shell command sets a variable."""
 
+Texts = Sequence[tuple[tuple[str | int, ...], str]]
+"""The strings in the arguments of a call in which references may be (`texts_of`), each with its location."""
 PathCheck = Callable[[Reference, str], Iterable[Problem]]
 """Given a reference and its field, the problems of its path, and of a value that is all of an argument."""
 
@@ -74,32 +77,39 @@ def unknown_tool(name: str, tools: Collection[str], hints: Hints) -> str:
     return f"Unknown tool: {name}{hint or f'{_LISTED}{why}'}"
 
 
+def texts_of(call: CallOf) -> Texts:
+    """The texts of a call in which references may be."""
+    return marked(scanned(call.tool, call.args))
+
+
 def tool_problems(
-    call: CallOf, tools: Mapping[str, ToolSpec], scope: Scope, hints: Hints, language: Language = PLAIN
+    call: CallOf, texts: Texts, tools: Mapping[str, ToolSpec], scope: Scope, hints: Hints, language: Language = PLAIN
 ) -> Iterator[Problem]:
-    """An unknown tool, or arguments that it does not take."""
+    """An unknown tool, or arguments that it does not take; `texts`: those of the call."""
     spec = tools.get(call.tool)
     if spec is None:
         yield call.problem("UNKNOWN_TOOL", "tool", unknown_tool(call.tool, tools, hints))
         return
-    found = argument_problems(spec, call.args, _Known(call, scope), hints)
-    for field, text in [*found, *([] if found else language.tool(call.tool).written_problems(call.args))]:
+    known, declared = _Known(call, scope), language.tool(call.tool)
+    found = argument_problems(spec, call.args, known, hints)
+    for field, text in found or declared.written_problems(call.args):
         yield call.problem("INVALID_ARGS", field, f"Invalid args for {call.tool}: {text}")
     if not found:
         yield from call_problems(call)
-        yield from _schemas(call, language)
-    known = _Known(call, scope)
+        yield from _schemas(call, declared)
     yield from _code(call, spec, known)
-    yield from _within(call, spec, known)
+    if not texts:
+        return
+    yield from _within(call, texts, spec, known)
     for word in language.words:
         if word.name not in known:
-            for wrong in word.problems(spec, scanned(call.tool, dict(call.args)), tools, hints):
+            for wrong in word.problems(spec, scanned(call.tool, call.args), tools, hints):
                 yield call.problem(wrong.code, field_of_place("args", wrong.place), wrong.message)
 
 
-def _schemas(call: CallOf, language: Language) -> Iterator[Problem]:
+def _schemas(call: CallOf, declared: DurableTool) -> Iterator[Problem]:
     """Schemas in arguments that fit every value, as they have fields in place of keywords. Warnings: see `certain`."""
-    for name in language.tool(call.tool).schema_args:
+    for name in declared.schema_args:
         schema: Any = call.args.get(name)
         is_known = isinstance(schema, Mapping) and not find(schema) and not schema_problem(schema)
         if is_known and (text := no_keywords(schema)):
@@ -108,17 +118,15 @@ def _schemas(call: CallOf, language: Language) -> Iterator[Problem]:
 
 
 def reference_problems(
-    call: CallOf, scope: Scope, inputs: Set[str], hints: Hints, start: str = "args", paths: PathCheck | None = None,
-    language: Language = PLAIN,
+    call: CallOf, texts: Texts, scope: Scope, inputs: Set[str], hints: Hints, start: str = "args",
+    paths: PathCheck | None = None, language: Language = PLAIN,
 ) -> Iterator[Problem]:  # fmt: skip
     """References that mean nothing, or cannot have a value yet; `start` is the field that they are in.
 
-    `paths` checks the path of each reference that means something.
+    `texts`: those of the call; `paths` checks the path of each reference that means something.
     """
     known = _Known(call, scope)
-    for place, text in strings(scanned(call.tool, dict(call.args))):
-        if "$" not in text and "{{" not in text:
-            continue
+    for place, text in texts:
         field = field_of_place(start, place)
         for reference in in_text(text, place):
             if (word := _word(reference, known, language)) is not None:
@@ -241,9 +249,9 @@ def _shell_variables(command: str, call: CallOf, known: Container[str], field: s
             yield call.problem("NOT_A_REFERENCE", field, message).model_copy(update={"severity": "warning"})
 
 
-def _within(call: CallOf, spec: ToolSpec, known: Container[str]) -> Iterator[Problem]:
+def _within(call: CallOf, texts: Texts, spec: ToolSpec, known: Container[str]) -> Iterator[Problem]:
     """`$step` amid a text, which stays as it is; code is read as its language has it."""
-    for place, text in strings(scanned(call.tool, dict(call.args))):
+    for place, text in texts:
         if "$" not in text or text.startswith("$$") or place[0] in spec.quoting:
             continue
         if any(each.whole for each in in_text(text)):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Set
 
-from plansurvive.plans.definition.checks.calls import reference_problems
+from plansurvive.plans.definition.checks.calls import reference_problems, texts_of
 from plansurvive.plans.definition.checks.scope import Meaning, Scope
 from plansurvive.plans.definition.foreign_names import variable_instead
 from plansurvive.plans.definition.language import Language
@@ -37,7 +37,7 @@ def expression_problems(
                     yield Problem(code=code, step_id=path, field=field, message=text, name=root)
     if step.for_each is not None and isinstance(step.for_each.items, list):
         given = CallOf(path, step.id, "", {"items": step.for_each.items}, frozenset())
-        yield from reference_problems(given, scope, inputs, hints, "forEach", language=language)
+        yield from reference_problems(given, texts_of(given), scope, inputs, hints, "forEach", language=language)
     if step.output is not None and step.is_block and "output" not in bad:
         yield from _inner(step, "output", step.output, path, hints, language)
 

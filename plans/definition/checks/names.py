@@ -6,21 +6,22 @@ from collections.abc import Iterator, Sequence
 
 from plansurvive.plans.definition.checks.scope import RESERVED, Meaning, Scope
 from plansurvive.plans.definition.near_names import Hints
-from plansurvive.plans.definition.scopes import MAX_NESTING, bodies, walk
+from plansurvive.plans.definition.scopes import MAX_NESTING, bodies, outermost
 from plansurvive.plans.expressions.references import INPUTS
 from plansurvive.plans.model import MAX_STEPS, Plan, Problem, Step
 
 
 def size_problem(plan: Plan) -> Problem | None:
     """Why a plan has too many steps, or steps inside each other too deep: nothing else of it is checked then."""
-    pending: list[tuple[str, Step, int]] = [(step.id, step, 1) for step in [*plan.steps, *(plan.finally_ or [])]]
+    pending: list[tuple[str, Step, int]] = [(step.id, step, 1) for step in outermost(plan)]
+    count = 0
     while pending:
+        count += 1
         path, step, depth = pending.pop()
         if depth > MAX_NESTING:
             text = f"steps are inside each other more than {MAX_NESTING} levels deep; use the tool `plan` for a part"
             return Problem(code="PLAN_TOO_DEEP", step_id=path[:1_000], field="steps", message=text)
         pending += [(f"{path}.{each.id}", each, depth + 1) for body in bodies(step) for each in body.steps]
-    count = sum(1 for _ in walk(plan))
     if count > MAX_STEPS:
         text = f"a plan may have {MAX_STEPS} steps, those inside blocks included; this one has {count}; split it"
         return Problem(code="PLAN_TOO_LARGE", field="steps", message=text)

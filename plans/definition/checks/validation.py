@@ -14,7 +14,7 @@ from itertools import pairwise
 from typing import Any
 
 from plansurvive.plans.definition.arguments import KINDS
-from plansurvive.plans.definition.checks.calls import reference_problems, tool_problems, unknown_tool
+from plansurvive.plans.definition.checks.calls import reference_problems, texts_of, tool_problems, unknown_tool
 from plansurvive.plans.definition.checks.constructs import construct_problems
 from plansurvive.plans.definition.checks.expressions import expression_problems, output_problems, unreadable
 from plansurvive.plans.definition.checks.meaning import FAILS, MeaningCheck
@@ -60,7 +60,7 @@ def cycle_problems(steps: list[Step], scope: Scope) -> list[Problem]:
 
 
 def _needs(step: Step) -> list[str]:
-    return list(dict.fromkeys([*step.depends_on, *(each.root for each in _mentions(step))]))
+    return list(dict.fromkeys([*step.depends_on, *[each.root for each in _mentions(step)]]))
 
 
 def _mentions(step: Step, before: str = "") -> list[Mention]:
@@ -148,21 +148,23 @@ class _Check:
         here = f"{scope.before}{step.id}" not in self._elsewhere
         self._add(dependency_problems(step, scope, self._hints))
         for call in calls_of(step, scope.before):
+            texts = texts_of(call)
             if here:
-                self._add(tool_problems(call, self._tools, scope, self._hints, self._language))
+                self._add(tool_problems(call, texts, self._tools, scope, self._hints, self._language))
                 for check in self._language.calls:
                     self._add(check(call, self._tools, self._language))
-            paths = partial(
-                self._path, step=step, scope=scope, path=call.path, spec=self._tools.get(call.tool) if here else None
-            )
-            self._add(reference_problems(call, scope, self._inputs, self._hints, "args", paths, self._language))
+            if texts:
+                spec = self._tools.get(call.tool) if here else None
+                paths = partial(self._path, step=step, scope=scope, path=call.path, spec=spec)
+                self._add(
+                    reference_problems(call, texts, scope, self._inputs, self._hints, "args", paths, self._language)
+                )
         if here:
             for of_step in self._language.checks:
                 self._add(of_step(step, self._tools))
-        self._add(expression_problems(step, scope, self._inputs, self._hints, self._language))
-        if not _is_plain(step) or step.when is not None:
-            self._add(self._meaning.of_step(step, scope))
         if not _is_plain(step):
+            self._add(expression_problems(step, scope, self._inputs, self._hints, self._language))
+            self._add(self._meaning.of_step(step, scope))
             self._add(construct_problems(step, scope, self._hints))
             self._inside(step, scope)
 
@@ -197,6 +199,13 @@ def calls_of(step: Step, before: str = "") -> Iterator[CallOf]:
         yield CallOf(path, step.id, step.undo.tool, step.undo.args, item_names(step) | {VALUE}, "undo.")
 
 
+def calls_to(plan: Plan, tool: str) -> Iterator[CallOf]:
+    """The calls of one tool that the steps of a plan make themselves."""
+    for path, step in walk(plan):
+        if step.tool == tool or step.undo is not None:
+            yield from (call for call in calls_of(step, path[: -len(step.id)]) if call.tool == tool)
+
+
 def named_tool_problems(
     plan: Plan, tools: Collection[str], language: Language, elsewhere: Container[str] = ()
 ) -> Iterator[Problem]:
@@ -218,8 +227,9 @@ def named_tool_problems(
 def _is_plain(step: Step) -> bool:
     """Whether a step is one call and nothing else, as most are."""
     return (
-        step.steps is None and step.switch is None and step.for_each is None and step.repeat is None
-        and step.catch is None and step.finally_ is None and step.undo is None and step.output is None
+        step.when is None and step.steps is None and step.switch is None and step.for_each is None
+        and step.repeat is None and step.catch is None and step.finally_ is None and step.undo is None
+        and step.output is None
     )  # fmt: skip
 
 
@@ -230,9 +240,10 @@ def call_problems(
     hints = Hints()
     scope = Scope([step], Plain(), body=Body("", "", [], frozenset(usable), frozenset()))
     call = CallOf(step.id, step.id, step.tool, step.args, call_names(step))
+    texts = texts_of(call)
     return [
-        *tool_problems(call, tools, scope, hints, language),
-        *reference_problems(call, scope, inputs, hints, language=language),
+        *tool_problems(call, texts, tools, scope, hints, language),
+        *reference_problems(call, texts, scope, inputs, hints, language=language),
     ]
 
 

@@ -80,7 +80,7 @@ class Census:
 
     def walk(self, step_id: str) -> Iterator[str]:
         """Every step inside a step, each before those inside it."""
-        stack = list(reversed(self.children(step_id)))
+        stack = self.children(step_id)[::-1]
         while stack:
             name = stack.pop()
             yield name
