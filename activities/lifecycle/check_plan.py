@@ -34,7 +34,7 @@ from plansurvive.plans.directory import MOVED, DirectoryIdentity, moved_text
 from plansurvive.plans.execution.resume import base_id
 from plansurvive.plans.flow.batches.split import is_split
 from plansurvive.plans.flow.places import any_places
-from plansurvive.plans.model import Plan, Problem, Step, ToolSpec
+from plansurvive.plans.model import Problem, Step, ToolSpec
 from plansurvive.plans.model.opaque import PLAN
 from plansurvive.runtime.home_paths import home_path
 
@@ -91,6 +91,7 @@ class PlanChecker:
         found: tuple[str, list[Problem]],
     ) -> Facts:  # fmt: skip
         workspace, trouble = found
+        loops = [step for _, step in walk(request.plan) if step.for_each is not None] if request.plan else []
         directories = dict[str, DirectoryIdentity]()
         if not trouble and not (self.own_files and request.queue is None):  # there a plan gets a directory of its own
             directories[""] = identity_of(workspace)
@@ -105,7 +106,7 @@ class PlanChecker:
             must_sign=self.must_sign,
             search_attributes=self.search_attributes() if callable(self.search_attributes) else self.search_attributes,
             keeps_summaries=self.keeps_summaries,
-            places=request.plan is None or request.all_tools or any_places(_loops(request.plan)),
+            places=request.plan is None or request.all_tools or any_places(loops),
             own_files=self.own_files and request.queue is None,
             features=list(self.features.names),
             parts=self.features.facts(request),
@@ -124,10 +125,6 @@ class PlanChecker:
             return visible(str(path.resolve())), [_bad(trouble)]
         refused = self.rules.refusal(str(path), _granted(request)) if self.rules else ""
         return str(path.resolve()), [_bad(refused, REFUSED)] if refused else []
-
-
-def _loops(plan: Plan) -> list[Step]:
-    return [step for _, step in walk(plan) if step.for_each is not None]
 
 
 def _granted(request: CheckRequest) -> list[str]:

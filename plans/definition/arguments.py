@@ -60,10 +60,7 @@ def _are_plain(spec: ToolSpec, args: dict[str, Any]) -> bool:
     for name, value in args.items():
         if name not in kinds or type(value) not in kinds[name]:
             return False
-    for name in required:  # noqa: SIM110 - a generator would cost more than the rest of this
-        if name not in args:
-            return False
-    return True
+    return all(map(args.__contains__, required))
 
 
 class _Pending:

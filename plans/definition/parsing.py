@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from itertools import chain
 from typing import Any
@@ -38,8 +38,7 @@ TOO_LARGE = (
 MAX_DEPTH = 64
 MAX_ARGS_BYTES = 64 * 1024
 _TOGETHER = 100
-"""Steps whose arguments are measured together: most are short, and measuring each costs several times that."""
-_encode = json.JSONEncoder(ensure_ascii=False).encode
+"""Steps whose arguments are measured together: most are short, and one by one that takes several times as long."""
 MAX_FOUND = 2_000
 """Maximum number of problems of a plan's form, or of its steps, that are shown: people read no more, and making them
 takes time."""
@@ -222,29 +221,23 @@ def _shape(data: Any) -> list[Problem]:
 
 
 def _sizes(plan: Plan) -> list[Problem]:
-    problems, written = list[Problem](), [(path, _written(step)) for path, step in walk(plan)]
-    for start in range(0, len(written), _TOGETHER):
-        some = written[start : start + _TOGETHER]
-        text = _encode([args for _, args in some])
-        if len(text.encode()) > MAX_ARGS_BYTES or "\\u0000" in text:  # if not, each of them fits
-            problems += [problem for path, args in some for problem in _args_problems(path, args)]
+    problems, encode, steps = list[Problem](), json.JSONEncoder(ensure_ascii=False).encode, list(walk(plan))
+    for start in range(0, len(steps), _TOGETHER):
+        some = steps[start : start + _TOGETHER]
+        written = encode([(step.args, step.undo and step.undo.args) for _, step in some])
+        if len(written.encode()) <= MAX_ARGS_BYTES and "\\u0000" not in written:
+            continue  # so each of them fits
+        for path, step in some:
+            args, undo = step.args, step.undo.args if step.undo is not None else {}
+            written = encode([args, undo] if undo else args)
+            size = len(written.encode())
+            if size > MAX_ARGS_BYTES:
+                text = f"the arguments have {size} bytes, {MAX_ARGS_BYTES} are allowed; put the data in a file"
+                problems.append(Problem(code="PLAN_TOO_LARGE", step_id=path, field="args", message=text))
+            if "\\u0000" in written and any("\0" in text for at, text in strings([args, undo]) if at[-1] == "path"):
+                text = "a path cannot contain a NUL character; remove it"
+                problems.append(Problem(code="PLAN_BAD_TEXT", step_id=path, field="args.path", message=text))
     return problems
-
-
-def _written(step: Step) -> Any:
-    """The arguments of a step, with those of its `undo` if it has some."""
-    return [step.args, step.undo.args] if step.undo is not None and step.undo.args else step.args
-
-
-def _args_problems(path: str, args: Any) -> Iterator[Problem]:
-    text = _encode(args)
-    size = len(text.encode())
-    if size > MAX_ARGS_BYTES:
-        message = f"the arguments have {size} bytes, {MAX_ARGS_BYTES} are allowed; put the data in a file"
-        yield Problem(code="PLAN_TOO_LARGE", step_id=path, field="args", message=message)
-    if "\\u0000" in text and any("\0" in each for at, each in strings(args) if at[-1] == "path"):
-        message = "a path cannot contain a NUL character; remove it"
-        yield Problem(code="PLAN_BAD_TEXT", step_id=path, field="args.path", message=message)
 
 
 SECONDS = ("timeout", "estimatedDuration", "delay", "seconds")

@@ -174,7 +174,7 @@ class Summary(View):
 def summary_of(run: Run) -> Summary:
     """Summarise a run (REQUIREMENTS B9)."""
     census = Census(run)
-    denied = list(_denied(run, census))
+    denied, opened = list(_denied(run, census)), [step for step in run.plan.steps if step.id in run.opened]
     return Summary(
         plan_id=run.plan.id or "",
         task_id=run.plan.task_id or run.plan.id or "",
@@ -201,11 +201,7 @@ def summary_of(run: Run) -> Summary:
         problems=len(run.problems),
         blocked=[_blocked(run, step, state) for step, state in _those(run, Status.BLOCKED)][:100],
         outdated=list(islice(_outdated(run), 100)),
-        inside={
-            step.id: InsideView(**inside)
-            for step in run.plan.steps
-            if step.id in run.opened and (inside := census.inside(step.id))
-        },
+        inside={step.id: InsideView(**inside) for step in opened if (inside := census.inside(step.id))},
         undone=_undone(run)[:100],
         undoes=run.closing.of if run.closing is not None else "",
         closing=[
@@ -222,14 +218,11 @@ def _those(run: Run, status: Status) -> list[tuple[Step, StepState]]:
     return [(step, state) for step in run.plan.steps if (state := run.steps[step.id]).status is status]
 
 
-def _has(run: Run, status: Status) -> bool:
-    """Whether any step has a status, those inside others included."""
-    return status in [state.status for state in run.steps.values()]
-
-
 def _failed(run: Run, census: Census) -> Iterator[tuple[Step, StepState]]:
     """The steps that failed, those inside a block or loop before it; there only those that failed by themselves."""
-    for step in run.plan.steps if _has(run, Status.FAILED) else ():
+    if Status.FAILED not in [state.status for state in run.steps.values()]:
+        return
+    for step in run.plan.steps:
         for name in census.walk(step.id):
             if is_cause(census, run, name):
                 yield run.outline.step(name), run.steps[name]
@@ -239,7 +232,9 @@ def _failed(run: Run, census: Census) -> Iterator[tuple[Step, StepState]]:
 
 def _denied(run: Run, census: Census) -> Iterator[tuple[Step, StepState]]:
     """The steps that were denied or not answered, also inside blocks and loops, without the blocks around them."""
-    for step in run.plan.steps if _has(run, Status.SKIPPED) else ():
+    if Status.SKIPPED not in [state.status for state in run.steps.values()]:
+        return
+    for step in run.plan.steps:
         for name in (*census.walk(step.id), step.id):
             inner = (run.steps[child] for child in census.children(name))
             if run.steps[name].is_denied and not any(each.is_denied for each in inner):
@@ -291,10 +286,8 @@ def _event(run: Run, step_id: str) -> str | None:
 
 def _files_left(run: Run, census: Census) -> list[str]:
     """The files that steps wrote, except those that a later step deleted."""
-    names = [step.id for step in shown_steps(run)]
-    if census.has_any:
-        names = [name for step_id in names for name in (step_id, *census.walk(step_id))]
-    states = [run.steps[name] for name in dict.fromkeys(names)]
+    names = dict.fromkeys([name for step in shown_steps(run) for name in (step.id, *census.walk(step.id))])
+    states = [run.steps[name] for name in names]
     deleted = {path: _end(state) for state in states for path in state.deleted}
     return [path for state in states for path in state.wrote if path not in deleted or _end(state) > deleted[path]]
 
