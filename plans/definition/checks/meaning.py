@@ -54,7 +54,8 @@ class MeaningCheck:
             yield Problem(code=FAILS, step_id=path, field=field, message=text, severity="warning")
         elif known is not None:
             what, inputs = f"'{reference.text}'", reference.root == INPUTS
-            yield from self._found(reference.path, None, known, path, field, what, inputs)
+            if reference.path:
+                yield from self._found(reference.path, None, known, path, field, what, inputs)
             if (
                 spec is not None
                 and reference.whole

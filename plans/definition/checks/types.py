@@ -24,6 +24,7 @@ NAMES = {
     "array": "a list", "object": "an object",
 }  # fmt: skip
 """The types of JSON Schema, as values of them are called."""
+_COMBINING = frozenset(("anyOf", "oneOf", "allOf", "$ref", "not", "if", "patternProperties"))
 _NUMBERS = frozenset(("integer", "number"))
 _NUMBER = re.compile(r"-?\d+(\.\d+)?")
 _BOOLEANS = {"boolean": ("true", "false")}
@@ -206,7 +207,7 @@ def type_of(schema: Schema | None) -> str:
 
 
 def _combines(schema: Schema) -> bool:
-    return any(name in schema for name in ("anyOf", "oneOf", "allOf", "$ref", "not", "if", "patternProperties"))
+    return not _COMBINING.isdisjoint(schema)
 
 
 def _items(schema: Schema | None) -> Schema | None:
