@@ -123,8 +123,12 @@ def walk_step(step: Step, before: str = "") -> Iterator[tuple[str, Step]]:
     path = f"{before}{step.id}"
     yield path, step
     for body in bodies(step):
+        within = path_in(body, path)
         for inner in body.steps:
-            yield from walk_step(inner, path_in(body, path))
+            if _is_plain(inner):
+                yield within + inner.id, inner
+            else:
+                yield from walk_step(inner, within)
 
 
 def queues(steps: Iterable[Step]) -> list[str]:
@@ -159,4 +163,5 @@ def outermost(plan: Plan) -> list[Step]:
 
 def path_in(body: Body, owner: str) -> str:
     """What comes before the ids of a body's steps in their paths."""
-    return "".join(f"{each}." for each in (owner, body.part) if each)
+    within = f"{owner}." if owner else ""
+    return f"{within}{body.part}." if body.part else within
