@@ -306,7 +306,7 @@ class StepState(Parted, State):
     @property
     def is_denied(self) -> bool:
         """Whether a person, or the time limit of its approval, denied it."""
-        return self.status is Status.SKIPPED and bool(self.denial)
+        return bool(self.denial)
 
     @property
     def is_unanswered(self) -> bool:

@@ -23,10 +23,4 @@ class Inner(Protocol):
 
 
 _NOBODY = nullcontext[Told](lambda outcome, code: None)  # noqa: ARG005
-
-
-def _unobserved(tool: str, call: str, step_id: str) -> AbstractContextManager[Told]:  # noqa: ARG001
-    return _NOBODY
-
-
-INNER: ContextVar[Inner] = ContextVar("plans-inner-attempts", default=_unobserved)
+INNER: ContextVar[Inner] = ContextVar("plans-inner-attempts", default=lambda tool, call, step_id: _NOBODY)  # noqa: ARG005

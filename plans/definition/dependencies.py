@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from plansurvive.plans.definition.locations import MAX_FIELD
-from plansurvive.plans.definition.scopes import VALUE, bodies, call_names, item_names, path_in
+from plansurvive.plans.definition.scopes import bodies, call_names, item_names, path_in, undo_names
 from plansurvive.plans.expressions.conditions import roots_of
 from plansurvive.plans.expressions.items import roots_of_items
 from plansurvive.plans.expressions.references import find
@@ -63,7 +63,7 @@ def mentions(step: Step, before: str = "") -> Iterator[Mention]:
         for each in body.steps:
             yield from (found for found in mentions(each, path_in(body, path)) if found.root not in names)
     if step.undo is not None:
-        own = item_names(step) | {VALUE}
+        own = undo_names(step)
         for reference in find(scanned(step.undo.tool or "", step.undo.args)):
             if reference.root not in own:
                 yield Mention(path, field_of_place("undo.args", reference.place), reference.root)

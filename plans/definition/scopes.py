@@ -71,6 +71,11 @@ def call_names(step: Step) -> frozenset[str]:
     return names if step.repeat is None else names | {ROUND}
 
 
+def undo_names(step: Step) -> frozenset[str]:
+    """The variables that the arguments of a step's `undo` may use."""
+    return item_names(step) | {VALUE}
+
+
 def inner_ids(step: Step) -> frozenset[str]:
     """Ids of the steps of a block, or of all cases of a switch."""
     found = [step.steps or [], *(case.steps for case in step.switch or [])]

@@ -56,8 +56,10 @@ def call_for(
     made = made or call_of(run, step, filled, values)
     stored: dict[str, Any] = {}
     if filled.deferred:
-        stored = {"deferred": filled.deferred, "values": values.inline, "quoting": spec.quoting}
-        stored |= {"large": values.large, "composed": values.composed}
+        stored = {
+            "deferred": filled.deferred, "values": values.inline, "large": values.large,
+            "composed": values.composed, "quoting": spec.quoting,
+        }  # fmt: skip
     return Call(
         args=filled.args,
         plan_id=run.plan.id or "",

@@ -86,7 +86,7 @@ class Schedule(ReadinessIndex):
                 state.permanently_blocked, state.reason = False, ""
                 self._containers.reopened(name)
             blocker = ""
-            if any_done and name in self._needs:
+            if any_done and name in self._needs:  # in a plan that begins, none of thousands of needs has ended
                 blocker = next((need for need in self.open_needs(name) if self.run.steps[need].status in DONE), "")
             to = Status.BLOCKED if blocker or self._open.get(name) or not self.may_start(name) else Status.READY
             if state.status is not to:

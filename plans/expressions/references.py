@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Collection, Container, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
@@ -85,17 +85,15 @@ def find(args: Any) -> list[Reference]:
 
 def marked(args: Any) -> list[tuple[tuple[str | int, ...], str]]:
     """The strings in which references may be, each with its location, in reading order."""
-    if type(args) is not dict:
-        return [(place, text) for place, text in strings(args) if "$" in text or "{{" in text]
-    found = list[tuple[tuple[str | int, ...], str]]()
-    for name, value in args.items():
-        kind = type(value)
-        if kind is str:
-            if "$" in value or "{{" in value:
+    found: Iterable[tuple[tuple[str | int, ...], str]] = strings(args)
+    if type(args) is dict:
+        found = []
+        for name, value in args.items():
+            if type(value) is str:
                 found.append(((name,), value))
-        elif kind not in PLAIN:  # there may be more inside it
-            found += [(place, text) for place, text in strings(value, (name,)) if "$" in text or "{{" in text]
-    return found
+            elif type(value) not in PLAIN:  # there may be some inside it
+                found += strings(value, (name,))
+    return [(place, text) for place, text in found if "$" in text or "{{" in text]
 
 
 def hold_no_text(args: dict[str, Any]) -> bool:

@@ -73,7 +73,9 @@ def texts(run: Run, limits: Sequence[int | None], *, detailed: bool = False) -> 
     inner = troubled(census, run) if census.has_any else {}
     made: dict[int, list[str]] = {}
     for limit in limits:
-        shown = range(len(states)) if limit is None or len(states) <= limit else foremost(_ranks(states), limit)
+        shown: Sequence[int] = range(len(states))
+        if limit is not None and len(states) > limit:
+            shown = foremost([rank(each.status, each.awaiting is not None, each.ended) for each in states], limit)
         for index in shown:
             if index not in made:
                 step = run.plan.steps[index]
@@ -86,10 +88,6 @@ def texts(run: Run, limits: Sequence[int | None], *, detailed: bool = False) -> 
 def is_done(state: StepState) -> bool:
     """Whether a step counts as done: completed, or skipped by a reviewer or a condition, but not denied."""
     return state.status is Status.COMPLETED or (state.status is Status.SKIPPED and not state.is_denied)
-
-
-def _ranks(states: Sequence[StepState]) -> list[tuple[int, float]]:
-    return [rank(state.status, state.awaiting is not None, state.ended) for state in states]
 
 
 def _hidden(run: Run, shown: Set[int]) -> list[str]:

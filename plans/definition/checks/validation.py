@@ -26,7 +26,7 @@ from plansurvive.plans.definition.language import PLAIN, Language
 from plansurvive.plans.definition.near_names import Hints
 from plansurvive.plans.definition.parsing import MAX_FOUND
 from plansurvive.plans.definition.plain_words import shown
-from plansurvive.plans.definition.scopes import VALUE, Body, CallOf, bodies, call_names, item_names, plan_bodies, walk
+from plansurvive.plans.definition.scopes import Body, CallOf, bodies, call_names, plan_bodies, undo_names, walk
 from plansurvive.plans.errors import BadExpression
 from plansurvive.plans.expressions.references import Reference, in_text
 from plansurvive.plans.files.owned import owned_problems
@@ -196,7 +196,7 @@ def calls_of(step: Step, before: str = "") -> Iterator[CallOf]:
     if step.tool:
         yield CallOf(path, step.id, step.tool, step.args, call_names(step))
     if step.undo is not None and step.undo.tool is not None:
-        yield CallOf(path, step.id, step.undo.tool, step.undo.args, item_names(step) | {VALUE}, "undo.")
+        yield CallOf(path, step.id, step.undo.tool, step.undo.args, undo_names(step), "undo.")
 
 
 def calls_to(plan: Plan, tool: str) -> Iterator[CallOf]:
