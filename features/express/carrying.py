@@ -71,12 +71,33 @@ class Unseen:
         return f"the file stamp of {named} is not here" if named else ""
 
 
-def carried(schedule: Schedule, names: Collection[str], items: int) -> Carried:
-    """What goes along if these steps of the plan do. `items`: how many more of one loop the segment may begin."""
-    run, whole = schedule.run, dict.fromkeys(names)
+class Unlisted:
+    """Loops without the items that are written in them: kept, as all items are looked at for it."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, tuple[Step, Step]] = {}
+
+    def of(self, step: Step, run: Run) -> Step:
+        """The step; a loop that has begun, without the items that are written in it, and that its progress has."""
+        if step.for_each is None or step.id not in run.opened or isinstance(step.for_each.items, str):
+            return step
+        whole, bare = self._known.get(step.id, (None, step))
+        if whole is not step:  # an edit brings another one
+            items = [each for each in step.for_each.items if find(each)]  # what they use is still what they use
+            bare = step.model_copy(update={"for_each": step.for_each.model_copy(update={"items": items})})
+            self._known[step.id] = step, bare
+        return bare
+
+
+def carried(schedule: Schedule, names: Collection[str], items: int, unlisted: Unlisted | None = None) -> Carried:
+    """What goes along if these steps of the plan do. `items`: how many more of one loop the segment may begin.
+
+    `unlisted`: the same for all segments of a run.
+    """
+    run, whole, unlisted = schedule.run, dict.fromkeys(names), unlisted or Unlisted()
     states = _needed(schedule, whole)
     steps = [
-        _unlisted(each, run) if each.id in whole else _bare(each)
+        unlisted.of(each, run) if each.id in whole else _bare(each)
         for each in run.plan.steps
         if each.id in whole or each.id in states
     ]
@@ -226,14 +247,6 @@ def _ended(schedule: Schedule, name: str, uses: bool) -> StepState | None:
 def _bare(step: Step) -> Step:
     """A step that has ended: who uses its value needs its name."""
     return Step(id=step.id, tool="ended")
-
-
-def _unlisted(step: Step, run: Run) -> Step:
-    """The step; a loop that has begun, without the items that are written in it, and that its progress has."""
-    if step.for_each is None or step.id not in run.opened or isinstance(step.for_each.items, str):
-        return step
-    items = [each for each in step.for_each.items if find(each)]  # what they use is still what they use
-    return step.model_copy(update={"for_each": step.for_each.model_copy(update={"items": items})})
 
 
 def _tools(run: Run, steps: Iterable[Step]) -> dict[str, Any]:

@@ -23,6 +23,8 @@ from plansurvive.features.express.carrying import Unseen
 from plansurvive.features.express.journal import FOLDER, Journal
 from plansurvive.features.express.journal import Segment as SegmentId
 from plansurvive.features.express.model import (
+    SETTLED,
+    TOGETHER,
     ExpressFact,
     ExpressNote,
     Failed,
@@ -87,7 +89,9 @@ class Segments:
                 journal = await self.journals.open()
             except (OSError, sqlite3.Error) as error:
                 return SegmentEnd(unusable=f"the journal of this worker cannot be used: {error}"[:500])
-            return RawValue(json_payload((await cancelled_once(self._run(request, journal))).encode()))
+            answer = json_payload((await cancelled_once(self._run(request, journal))).encode())
+            answer.metadata[SETTLED] = TOGETHER
+            return RawValue(answer)
 
     async def _run(self, request: SegmentRequest, journal: Journal) -> str:
         info = activity.info()

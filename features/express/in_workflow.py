@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
+from itertools import groupby
 from typing import Any
 
 from pydantic import ValidationError
@@ -19,9 +20,11 @@ from temporalio.common import RawValue, RetryPolicy
 from temporalio.exceptions import ActivityError, ApplicationError, is_cancelled_exception
 from temporalio.workflow import ActivityCancellationType
 
-from plansurvive.features.express.carrying import carried
+from plansurvive.features.express.carrying import Unlisted, carried
 from plansurvive.features.express.joining import bounds_of, reason_against
 from plansurvive.features.express.model import (
+    SETTLED,
+    TOGETHER,
     CallEnd,
     ExpressState,
     Failed,
@@ -60,6 +63,7 @@ class Segments(InSteps):
         self._gathered = dict[str, None]()
         self._names = list[str]()
         self._parallel = 1
+        self._unlisted = Unlisted()
         self._flying: asyncio.Future[Any] | None = None
         self._began = datetime.min.replace(tzinfo=UTC)
         self._workspace = ""
@@ -113,7 +117,7 @@ class Segments(InSteps):
         def start(to: Destination) -> workflow.ActivityHandle[RawValue]:
             # What goes along says where the files are, and where a host is lost, this is called again for the next one.
             self._workspace = run.facts.workspace
-            goes = carried(self.schedule, within, bounds.steps)
+            goes = carried(self.schedule, within, bounds.steps, self._unlisted)
             order = SegmentOrder(
                 number=number, seconds=bounds.seconds, steps=bounds.steps, parallel=self._parallel,
                 barred=barred, session=session_of_workflow(), partial=goes.partial, unseen=goes.unseen,
@@ -162,7 +166,8 @@ class Segments(InSteps):
             self._end(UNAVAILABLE, end.unusable)
         elif not end.calls:  # it would be asked for over and over
             self.run.part(ExpressState).barred += names
-        self._settle_all(end.calls)
+        is_together = answer is not None and answer.payload.metadata.get(SETTLED) == TOGETHER
+        self._settle_all(end.calls, is_together)
 
     async def finish(self) -> None:
         """Have a segment begin no further step, and wait for its outcomes."""
@@ -171,20 +176,23 @@ class Segments(InSteps):
             await workflow.wait_condition(lambda: self.is_released)
             self.settle()
 
-    def _settle_all(self, calls: Sequence[CallEnd]) -> None:
+    def _settle_all(self, calls: Sequence[CallEnd], is_together: bool) -> None:
         made, at, now = dict[str, Made](), self._began, workflow.now()
         barred = frozenset(self.run.part(ExpressState).barred)
         known = {(each.step_id, each.number): _time(each.began, at, now) for each in calls}
         settling = _Settling(self.schedule, at, parallel=self._parallel, barred=barred, only=known)
         settling.execution, settling.began_at = self.execution, known
-        for end in calls:
-            made.update((each.step.id, each) for each in settling.begin(at))
-            call = made.pop(end.step_id, None)
-            if call is None or (call.number, call.digest) != (end.number, end.digest):
-                self._differs(end, call, made)
-                return
-            at = _time(end.ended, at, now)
-            self._take(settling, call, end, at)
+        # What the worker has settled together has one time; each alone, it would be asked each time what begins next.
+        for _, ends in groupby(calls, (lambda end: end.ended) if is_together else id):
+            for each in settling.begin(at):
+                made[each.step.id] = each
+            for end in ends:
+                call = made.pop(end.step_id, None)
+                if call is None or (call.number, call.digest) != (end.number, end.digest):
+                    self._differs(end, call, made)
+                    return
+                at = _time(end.ended, at, now)
+                self._take(settling, call, end, at)
         settling.proceed(at)
 
     def _take(self, settling: Segment, call: Made, end: CallEnd, now: datetime) -> None:

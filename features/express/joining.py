@@ -51,4 +51,7 @@ def reason_against(run: Run, step: Step, call: Call) -> str:
 
 
 def _bounds(said: bool | Express) -> Express | None:
-    return said if isinstance(said, Express) else Express() if said else None
+    return said if isinstance(said, Express) else _USUAL if said else None
+
+
+_USUAL = Express()

@@ -14,6 +14,12 @@ from plansurvive.plans.run import Run
 SEGMENT = "segment"
 """Type of the activity."""
 
+SETTLED, TOGETHER = "settled", b"together"
+"""Metadata of the answer: the worker has settled calls with the same time at once, before it began others.
+
+The workflow then does so as well. As metadata, for workers that do not know it, and for answers in older histories.
+"""
+
 
 def segment_id(number: int) -> str:
     """Activity id of a segment; no step has such an id."""

@@ -97,7 +97,8 @@ def lineage(step_id: str) -> Iterator[str]:
     """An id, and those of everything that contains it, innermost first: `b[x].y`, `b[x]`, `b`."""
     while step_id:
         yield step_id
-        step_id = _LAST.sub("", step_id) if _LAST.search(step_id) else ""
+        last = _LAST.search(step_id)
+        step_id = step_id[: last.start()] if last is not None else ""
 
 
 def around(step_id: str) -> Iterator[str]:

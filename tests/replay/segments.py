@@ -64,6 +64,14 @@ SEGMENTS: Mapping[str, Scenario] = {
     "express-bounds": _run(*(read(f"s{at}", *([f"s{at - 1}"] if at else [])) for at in range(6)), express={"steps": 2}),
     "express-continued": _run(LOOP, read("end", "each"), options={"historyLimit": 12}, express={"steps": 3}),
     "express-failed": _run(read("a", path="none.txt"), read("b", "a"), read("c"), express=True),
+    "express-together": _run(
+        LOOP | {"repeatable": True},
+        read("a"),
+        read("b", "each", "a"),
+        read("none", path="none.txt"),
+        express=True,
+        maxParallel=5,
+    ),
     "express-edited": edited,
     "express-cancelled": cancelled,
 }

@@ -147,6 +147,18 @@ async def test_a_loop_of_many_items_is_a_few_segments(plans: Plans, settings: Se
     assert kept == [(segment_id(len(segments)),)], "the outcomes of the others are in the history"
 
 
+async def test_what_ended_at_once_is_settled_before_anything_else_begins(plans: Plans) -> None:
+    items = tick("x{{item}}") | {"id": "s", "forEach": {"items": list(range(40))}}
+    started = await plans.start([items], express=ROOMY, maxParallel=8)
+    await started.ended()
+    moves = [each for each in await started.handle.query("events", {"since": 0}) if each["stepId"].startswith("s[")]
+    # As in the worker: a beginning between two ends with one time would be one that the worker did not see so.
+    ends = itertools.groupby(moves, lambda each: each["time"] if each["status"] == "completed" else "")
+    times = [time for time, _ in ends if time]
+    assert (len(times), len(moves)) == (len(set(times)), 120)
+    assert len(times) < 20, "eight are made side by side"
+
+
 def schedules() -> int:
     """How many there are, those that wait for the garbage collection included."""
     return sum(type(each) is Schedule and bool(vars(each)) for each in gc.get_objects())

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from plansurvive.features.express.carrying import FEW_STAMPS, Unseen, carried
+from plansurvive.features.express.carrying import FEW_STAMPS, Unlisted, Unseen, carried
 from plansurvive.features.express.segment import Bounds, Segment
 from plansurvive.plans.execution.schedule import Schedule
 from plansurvive.plans.file_stamps import stamp_of
@@ -106,6 +106,16 @@ def test_behind_an_item_that_takes_long_those_that_have_ended_are_no_more_than_a
     assert small.steps["s[5]"] == StepState(status=Status.COMPLETED)
     segment = Segment(Schedule(small), NOW, parallel=2, partial=goes.partial)
     assert [made.step.id for made in segment.begin(NOW)] == ["s[0]", "s[600]"]
+
+
+def test_the_items_of_a_loop_are_looked_at_once() -> None:
+    schedule, unlisted = at_work(plan(over([*range(900), "$a"])), range(1)), Unlisted()
+    run, step = schedule.run, schedule.run.plan.steps[0]
+    kept = unlisted.of(step, run)
+    assert kept.for_each is not None
+    assert (kept.for_each.items, unlisted.of(step, run) is kept) == (["$a"], True)
+    edited = step.model_copy(update={"description": "as edited"})
+    assert unlisted.of(edited, run).description == "as edited"
 
 
 def test_an_item_knows_its_place_in_the_whole_list() -> None:
