@@ -1,6 +1,9 @@
-"""How a run of the workflow ends: with the record and summary of the plan, or with continue-as-new; and cancelled.
+"""How a run of the workflow ends: with the value, record and summary of the plan, with continue-as-new, or cancelled.
 
-The activity `record_end` stores the record, and summarises the Run where `plans.views.ended` leaves that to it. The
+A plan's `outputs` are evaluated in an activity where values are long or stored elsewhere.
+
+The activity `record_end` stores the record, and summarises the Run: in the workflow, every replay would do so again. A
+Run of many steps would have to be parsed for that, and be in memory twice, so the workflow summarises that one. The
 summary in the record is the workflow's result, and the memo says where the record is, so that clients can read it
 whether the plan completed, failed or was cancelled. The activity is local: it is idempotent, and this is the plan's
 last workflow task in any case.
@@ -22,15 +25,25 @@ from typing import TYPE_CHECKING, Any
 
 from temporalio import workflow
 from temporalio.common import RawValue
-from temporalio.exceptions import ApplicationError, ApplicationErrorCategory, FailureError, is_cancelled_exception
+from temporalio.exceptions import (
+    ActivityError,
+    ApplicationError,
+    ApplicationErrorCategory,
+    FailureError,
+    is_cancelled_exception,
+)
 
 from plansurvive.plans.activity_io import END_RECORD, EndRecord
+from plansurvive.plans.errors import BadExpression
+from plansurvive.plans.execution import outputs
 from plansurvive.plans.execution.closing import advance, cancel
+from plansurvive.plans.expressions.evaluation import Budget
+from plansurvive.plans.large_value import LargeValue
 from plansurvive.plans.log import LogKind
-from plansurvive.plans.run import PlanStatus, Run, text_of
+from plansurvive.plans.run import PlanStatus, Result, Run, text_of
 from plansurvive.plans.step_state import DENIALS
 from plansurvive.plans.text.safe_text import line
-from plansurvive.plans.views.ended import for_record
+from plansurvive.plans.views.ended import ended
 from plansurvive.plans.views.steps.row import status_word
 from plansurvive.plans.views.summary import summary_of
 from plansurvive.workflows import policies
@@ -43,6 +56,10 @@ PLAN_FAILED, PLAN_PARTIAL = "PLAN_FAILED", "PLAN_PARTIAL"
 """Types of the failure that a workflow ends with."""
 REASON = 300
 """Characters of the first failed step and its error in that failure's message."""
+MANY_STEPS = 1_000
+"""The workflow summarises a Run of more steps; of 10,000, that saves 40 MB."""
+VALUE = "value"
+"""Key in the result of a plan for its value, if it is the child of a workflow that is no plan."""
 
 
 def failure_of(run: Run, summary: dict[str, Any]) -> ApplicationError | None:
@@ -70,6 +87,56 @@ def _failure(text: str, summary: dict[str, Any], code: str) -> ApplicationError:
     """The end of the workflow with the summary as detail. Benign: the worker has nothing to log about it."""
     benign = ApplicationErrorCategory.BENIGN
     return ApplicationError(text, summary, type=code, non_retryable=code == PLAN_PARTIAL, category=benign)
+
+
+async def set_value(run: Run) -> None:
+    """Give an ended run its value, if it has one: not after a failure or a cancellation.
+
+    An output that cannot be evaluated becomes a warning in the log; the value is then a failure with BAD_OUTPUT.
+    """
+    is_child, request = run.parent is not None, None
+    if run.batch is not None:  # it has values although an item has failed
+        request = outputs.wanted_of_batch(run) if run.status is not PlanStatus.CANCELLED else None
+    elif (run.plan.outputs or is_child) and run.status in _with_value(is_child):
+        request = outputs.wanted(run, is_child=is_child)
+    if request is None:
+        return
+    now, found = workflow.now(), dict[str, Any]()
+    try:
+        if outputs.is_small(request):
+            found = {"value": outputs.evaluated(request, request.values, Budget())}
+        else:
+            found = await workflow.execute_activity(
+                "plan_outputs",
+                request,
+                result_type=dict,
+                task_queue=run.plan.queue,
+                activity_id="plan_outputs",
+                summary=f"outputs: {', '.join(request.outputs) or 'the values by step'}"[:200],
+                start_to_close_timeout=policies.SNAPSHOT.start_to_close,
+                retry_policy=policies.SNAPSHOT.retry_policy,
+            )
+    except (BadExpression, ActivityError) as error:
+        if is_cancelled_exception(error):
+            raise
+        cause = error.cause if isinstance(error, ActivityError) else error
+        text = str(getattr(cause, "message", None) or cause)[:4_000]
+        run.value = Result(ok=False, error=text, code=outputs.BAD_OUTPUT, timestamp=now)
+        run.note(LogKind.WARNING, text, now, code=outputs.BAD_OUTPUT)
+        return
+    large = LargeValue.model_validate(found["large"]) if found.get("large") else None
+    run.value = Result(ok=True, value=None if large else found.get("value"), large=large, timestamp=now)
+
+
+def with_value(run: Run, summary: dict[str, Any]) -> dict[str, Any]:
+    """The summary of an ended plan, with its value if it is a child (`client.embedding.children`)."""
+    if workflow.info().parent is None or run.value is None or not run.value.ok:
+        return summary
+    return {**summary, VALUE: {"value": run.value.value, "isLarge": run.value.large is not None}}
+
+
+def _with_value(is_child: bool) -> tuple[PlanStatus, ...]:
+    return (PlanStatus.COMPLETED,) if is_child else (PlanStatus.COMPLETED, PlanStatus.PARTIAL)
 
 
 async def recorded(run: Run) -> dict[str, Any]:
@@ -139,7 +206,7 @@ def ends_cancelled(run: Run, cancelled: bool) -> bool:
 
 
 async def _record(run: Run) -> EndRecord:
-    end = for_record(run)
+    end = ended(run) if len(run.steps) > MANY_STEPS else None
     sent = of_json(end.model_dump_json(exclude_defaults=True), stays=True) if end is not None else None
     record: EndRecord = await workflow.execute_local_activity(
         "record_end",

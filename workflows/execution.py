@@ -52,11 +52,10 @@ from plansurvive.plans.run import PlanStatus, Run, Status
 from plansurvive.plans.run.step_call import StepCall, StepValues, digest_of, size_of
 from plansurvive.plans.step_state import Outcome
 from plansurvive.workflows import list_items, timers, tool_call, worker_facts
-from plansurvive.workflows.approval_timers import ApprovalTimers
 from plansurvive.workflows.in_steps import AllInSteps, InSteps
 from plansurvive.workflows.outcomes import cancelled, completed, failed, lasted, left_behind, of_activity, skipped
 from plansurvive.workflows.place import Place
-from plansurvive.workflows.timers import time_of_task
+from plansurvive.workflows.timers import ApprovalTimers, time_of_task
 
 
 class Execution:

@@ -27,7 +27,7 @@ from plansurvive.plans.run import PlanStatus, Run, own_steps
 from plansurvive.plans.views import markdown, queries
 from plansurvive.plans.views.steps.standing import folded_ids
 from plansurvive.workflows import completion, resume_check, search_attributes
-from plansurvive.workflows.completion import carried, failure_of, recorded
+from plansurvive.workflows.completion import carried, failure_of, recorded, set_value, with_value
 from plansurvive.workflows.execution import Execution
 from plansurvive.workflows.handlers import MessageHandlers
 from plansurvive.workflows.inputs import (
@@ -39,7 +39,6 @@ from plansurvive.workflows.inputs import (
     require_own_id,
     why_refused,
 )
-from plansurvive.workflows.value import set_value, with_value
 from plansurvive.workflows.worker_facts import facts_about
 
 
@@ -295,7 +294,8 @@ class PlanWorkflow(MessageHandlers):
         self._collaborators.shown()
         known = run.facts.search_attributes
         below = (item.path for each in asked.below(execution.schedule) for item in each.asked)
-        awaiting = folded_ids([*execution.schedule.awaiting, *below])
+        names = [*execution.schedule.awaiting, *below]
+        awaiting = folded_ids(names) if names else names
         self._index.publish(str(run.status), awaiting, run.plan.title, known=known)
         if run.host is not None:
             self._index.publish_host(run.host.name)

@@ -22,7 +22,7 @@ from plansurvive.plans.definition.parsing import read_plan
 from plansurvive.plans.errors import InvalidPlan, PlanError
 from plansurvive.plans.run import Options
 from plansurvive.plans.views.summary import Summary
-from plansurvive.workflows.value import VALUE
+from plansurvive.workflows.completion import VALUE
 
 _KIND = "PlanWorkflow"
 

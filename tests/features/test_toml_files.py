@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
+from plansurvive.client.doctor import Finding, Verdict
 from plansurvive.features.coding_agents.agents_file import read_agents
 from plansurvive.features.limits.limits_file import read_limits
 from plansurvive.features.notify.targets import read_targets
@@ -14,8 +15,9 @@ from plansurvive.features.quotas.quotas_file import read_quotas
 from plansurvive.features.secrets.secrets_file import read_entries
 from plansurvive.features.tool_servers.servers import read_servers
 from plansurvive.runtime.settings import SettingError, Settings
+from plansurvive.runtime.sides import sides
 
-pytestmark = pytest.mark.uses("coding_agents", "limits", "notify", "quotas", "secrets", "tool_servers")
+pytestmark = pytest.mark.uses("coding_agents", "limits", "notify", "policy", "quotas", "secrets", "tool_servers")
 
 
 class File(NamedTuple):
@@ -153,3 +155,32 @@ def test_keys_of_other_programs_are_answered_with_ours(settings: Settings) -> No
         file = next(each for each in FILES if each.name == name)
         said = refused(file, settings, f'{file.header}\n{file.row}\n{key} = "x"')
         assert f"{key}: there is no such key; {wanted}" in said
+
+
+DOCTORS = [*(each.name for each in FILES), "policy.toml", "quotas.toml"]
+
+
+@pytest.mark.parametrize("name", DOCTORS)
+def test_doctor_says_what_is_wrong_with_each_file(settings: Settings, name: str) -> None:
+    def found() -> list[Finding]:
+        return [each for side in sides("doctor") for each in side.findings(settings, {})]
+
+    before = found()
+    path = settings.state_dir / name
+    path.write_text("x == 5\n")
+    bad = [each for each in found() if each not in before]
+    assert [each.verdict for each in bad] == [Verdict.BAD]
+    assert f"{path}: line 1: it is not TOML" in bad[0].text
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "row"),
+    [
+        ("limits.toml", '[tools.a]\nrate = "5/second"\n[llm]\nconcurrency = 2\n', "limits.toml: 2 limits"),
+        ("secrets.toml", '[secrets.a]\nfrom = "env:X"\ntools = ["run_command"]\n', "secrets.toml: 1 secret"),
+        ("policy.toml", '[[rule]]\nname = "a"\ntool = "write_file"\ndecide = "ask"\n', "policy.toml: 1 rule"),
+    ],
+)
+def test_doctor_says_how_much_is_in_a_file(settings: Settings, name: str, text: str, row: str) -> None:
+    (settings.state_dir / name).write_text(text)
+    assert row in [each.text for side in sides("doctor") for each in side.findings(settings, {})]

@@ -8,8 +8,7 @@ import pytest
 
 from plansurvive.plans.activity_io import END_RECORD
 from plansurvive.plans.model import Step
-from plansurvive.plans.views.ended import MANY_STEPS
-from plansurvive.workflows.completion import freed
+from plansurvive.workflows.completion import MANY_STEPS, freed
 from plansurvive.workflows.execution import Execution
 from tests.kit.driving import Plans, work
 from tests.plans.building import run_of

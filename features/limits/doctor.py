@@ -1,0 +1,19 @@
+"""The row of `plan doctor` about limits.toml."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from plansurvive.client.doctor import Finding, about
+from plansurvive.features.limits.limits_file import file_of, read_limits
+from plansurvive.runtime.settings import Settings
+
+
+def findings(settings: Settings, environ: Mapping[str, str]) -> list[Finding]:  # noqa: ARG001
+    """How many limits there are, or what is wrong with the file; nothing without one."""
+
+    def look() -> tuple[str, str]:
+        count = len(read_limits(settings).texts)
+        return f"{file_of(settings).name}: {count} limit{'s' * (count != 1)}" if count else "", ""
+
+    return about("limits", look)
