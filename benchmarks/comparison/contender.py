@@ -1,4 +1,4 @@
-"""What is compared: something that runs graphs, can be killed, and is started again."""
+"""What is compared: something that runs graphs, waits for people, can be killed, and is started again."""
 
 from __future__ import annotations
 
@@ -42,8 +42,16 @@ class Contender(Protocol):
     async def stop(self) -> None:
         """Stop both."""
 
-    async def run(self, name: str, workload: list[Steps]) -> Cost:
-        """Run graphs at the same time, to their end."""
+    @property
+    def pids(self) -> list[int]:
+        """The process with the steps."""
+
+    @property
+    def server_pids(self) -> list[int]:
+        """The server or database, if there is one."""
+
+    async def run(self, name: str, workload: list[Steps], *, in_turn: bool = False) -> Cost:
+        """Run graphs to their end, at the same time or one after the other."""
 
     async def begin(self, name: str, steps: Steps) -> None:
         """Start a graph and return at once."""
@@ -63,6 +71,15 @@ class Contender(Protocol):
     def ledger(self, file: str) -> Path:
         """Where steps write this ledger."""
 
+    async def wait(self, name: str, runs: int) -> None:
+        """Start runs of one step that wait for an answer from outside first; returns when all wait."""
+
+    async def answer(self, name: str, runs: int) -> None:
+        """Give the first `runs` of these their answer."""
+
+    async def ended(self, name: str, runs: int) -> int:
+        """How many of the first `runs` of these have ended by now, with their step done."""
+
 
 def cpu_of(pids: Iterable[int]) -> float:
     """Seconds of CPU that these processes, their children, and children that have ended used so far."""
@@ -70,6 +87,16 @@ def cpu_of(pids: Iterable[int]) -> float:
     for process in _trees(pids):
         with suppress(psutil.Error):
             total += sum(process.cpu_times()[:4])
+    return total
+
+
+def memory_of(pids: Iterable[int]) -> int:
+    """Bytes of memory that these processes and their children hold; what they share counts once."""
+    total = 0
+    for process in _trees(pids):
+        with suppress(psutil.Error):
+            held = process.memory_full_info()
+            total += getattr(held, "pss", held.uss)
     return total
 
 

@@ -12,6 +12,7 @@ from benchmarks.comparison.contender import Contender
 from benchmarks.comparison.ours import Plans
 from benchmarks.comparison.scripts import Script
 from benchmarks.comparison.servers import PostgreSql, PrefectServer, Server, restate_in
+from benchmarks.comparison.waits import SETTLE
 from plansurvive.runtime.server import HOST, free_ports
 
 PACKAGES = {
@@ -23,12 +24,30 @@ PACKAGES = {
 }
 
 
+BY_ITSELF, WHEN_ASKED = "by itself", "when asked to"
+"""How a run continues."""
+
+
+@dataclass(frozen=True)
+class Wait:
+    """How a run waits for a person."""
+
+    by: str
+    """What its documentation recommends for that."""
+    goes_on: str = BY_ITSELF
+    """What becomes of a run whose answer comes after a kill."""
+    settle: float = SETTLE
+    """Seconds after which it holds no more memory than it has to."""
+
+
 @dataclass(frozen=True)
 class Entry:
     """One row: what it is called until it has started, and how it is made in a folder."""
 
     name: str
     make: Callable[[Path], Awaitable[Contender]]
+    waits: Wait | None
+    """None: as in another row."""
     speed: bool = True
     kills: bool = True
 
@@ -85,16 +104,21 @@ async def _restate(folder: Path) -> Contender:
     return Script("restate", state, python, folder, server, lambda _: (arguments, {}))
 
 
+APPROVAL = Wait("an approval")
+RECEIVE = Wait("`DBOS.recv`")
+INTERRUPT = Wait("`interrupt`; the call with the answer runs the rest", WHEN_ASKED)
+
 ENTRIES = [
-    Entry("a plan", _plan),
-    Entry("a plan, `express`", _express),
-    Entry("a plan, steps `repeatable: false`", _once, speed=False),
-    Entry("a workflow by hand, bare", _bare, kills=False),
-    Entry("restate", _restate),
-    Entry("dbos, PostgreSQL", _dbos_postgresql),
-    Entry("dbos, SQLite", _dbos_sqlite),
-    Entry("langgraph, sync", _langgraph("sync")),
-    Entry("langgraph, async", _langgraph("async")),
-    Entry("langgraph, exit", _langgraph("exit")),
-    Entry("prefect", _prefect),
+    Entry("a plan", _plan, APPROVAL),
+    Entry("a plan, `express`", _express, APPROVAL),
+    Entry("a plan, steps `repeatable: false`", _once, None, speed=False),
+    Entry("a workflow by hand, bare", _bare, Wait("a signal"), kills=False),
+    # Its server lets a run that waits go after a minute.
+    Entry("restate", _restate, Wait("a promise of the workflow", settle=75.0)),
+    Entry("dbos, PostgreSQL", _dbos_postgresql, RECEIVE),
+    Entry("dbos, SQLite", _dbos_sqlite, RECEIVE),
+    Entry("langgraph, sync", _langgraph("sync"), INTERRUPT),
+    Entry("langgraph, async", _langgraph("async"), INTERRUPT),
+    Entry("langgraph, exit", _langgraph("exit"), INTERRUPT),
+    Entry("prefect", _prefect, Wait("`suspend_flow_run`; its runner starts a process to go on")),
 ]

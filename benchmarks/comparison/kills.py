@@ -17,7 +17,7 @@ from benchmarks.comparison.contender import Contender
 from benchmarks.comparison.ledgers import Judged, judge
 from benchmarks.graphs import Steps
 
-BY_ITSELF = 20.0
+SECONDS = 20.0
 """Seconds after which nothing is expected to continue by itself any more."""
 PATIENCE = 180.0
 

@@ -9,11 +9,20 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from temporalio.client import WorkflowFailureError, WorkflowHandle
+from temporalio.client import WorkflowExecutionStatus, WorkflowFailureError, WorkflowHandle
 
 from benchmarks.comparison.contender import Cost, cpu_of, kill_trees
 from benchmarks.graphs import Steps
-from benchmarks.stand import Kind, Stand
+from benchmarks.stand import APPROVALS, Kind, Stand
+from plansurvive.client import runs as plans
+from plansurvive.client.runs import Choice
+
+ASKED: Steps = [{"id": "s0", "tool": "noop", "args": {"number": 1}, "requiresApproval": True}]
+"""A plan that waits for an approval; by hand, a signal is awaited."""
+STARTED = 4
+"""Events in the history of a workflow once its first task has ended."""
+AT_ONCE = 10
+"""Runs that are started at the same time."""
 
 
 class Plans:
@@ -33,6 +42,7 @@ class Plans:
         self.kind, self.repeatable, self.fields = kind, repeatable, fields
         self.stand = Stand(folder / "stand", durable=True, kinds=(kind,))
         self._started: dict[str, WorkflowHandle[Any, Any]] = {}
+        self._waiting: dict[str, list[WorkflowHandle[Any, Any]]] = {}
 
     async def start(self) -> None:
         """Start the stand."""
@@ -42,13 +52,25 @@ class Plans:
         """Stop it."""
         await self.stand.__aexit__(None, None, None)
 
-    async def run(self, _name: str, workload: list[Steps]) -> Cost:
-        """Run graphs at the same time; the CPU is that of the worker, the server, and the client in this process."""
-        before, own, began = cpu_of(self._pids), time.process_time(), time.perf_counter()
-        handles = await asyncio.gather(*(self.stand.start(self.kind, steps, **self.fields) for steps in workload))
-        await asyncio.gather(*(handle.result() for handle in handles))
+    @property
+    def pids(self) -> list[int]:
+        """The worker."""
+        return [self.stand.worker(self.kind).pid]
+
+    @property
+    def server_pids(self) -> list[int]:
+        """The Temporal server."""
+        return [self.stand.server.pid]
+
+    async def run(self, _name: str, workload: list[Steps], *, in_turn: bool = False) -> Cost:
+        """Run graphs; the CPU is that of the worker, the server, and the client in this process."""
+        pids = [*self.pids, *self.server_pids]
+        before, own, began = cpu_of(pids), time.process_time(), time.perf_counter()
+        for batch in [[steps] for steps in workload] if in_turn else [workload]:
+            handles = await asyncio.gather(*(self.stand.start(self.kind, steps, **self.fields) for steps in batch))
+            await asyncio.gather(*(handle.result() for handle in handles))
         wall = time.perf_counter() - began
-        return Cost(wall=wall, cpu=cpu_of(self._pids) - before + time.process_time() - own)
+        return Cost(wall=wall, cpu=cpu_of(pids) - before + time.process_time() - own)
 
     async def begin(self, name: str, steps: Steps) -> None:
         """Start a plan."""
@@ -57,7 +79,7 @@ class Plans:
 
     async def kill(self, *, everything: bool) -> None:
         """Kill the worker, or the server with it."""
-        pids = self._pids if everything else self._pids[:1]
+        pids = [*self.pids, *self.server_pids] if everything else self.pids
         kill_trees(pids)
         for pid in pids:
             with suppress(ChildProcessError):
@@ -84,6 +106,33 @@ class Plans:
         """In the workspace."""
         return self.stand.workspace / file
 
-    @property
-    def _pids(self) -> list[int]:
-        return [self.stand.worker(self.kind).pid, self.stand.server.pid]
+    async def wait(self, name: str, runs: int) -> None:
+        """Start plans that await an approval, or workflows that await a signal."""
+        started: list[WorkflowHandle[Any, Any]] = []
+        self._waiting[name] = started
+        while count := min(AT_ONCE, runs - len(started)):
+            start = (self.stand.start(self.kind, ASKED, by_hand=APPROVALS, **self.fields) for _ in range(count))
+            batch = await asyncio.gather(*start)
+            while not all(await asyncio.gather(*map(self._waits, batch))):
+                await asyncio.sleep(0.1)
+            started += batch
+
+    async def answer(self, name: str, runs: int) -> None:
+        """Approve the step of each, or send the signal."""
+        await asyncio.gather(*map(self._approve, self._waiting[name][:runs]))
+
+    async def ended(self, name: str, runs: int) -> int:
+        """How many have completed."""
+        found = await asyncio.gather(*(handle.describe() for handle in self._waiting[name][:runs]))
+        return sum(each.status is WorkflowExecutionStatus.COMPLETED for each in found)
+
+    async def _waits(self, handle: WorkflowHandle[Any, Any]) -> bool:
+        if self.kind == "plan":
+            return bool((await plans.show(self.stand.client, handle.id)).steps[0].awaiting)
+        return (await handle.describe()).history_length >= STARTED
+
+    async def _approve(self, handle: WorkflowHandle[Any, Any]) -> None:
+        if self.kind == "plan":
+            await plans.approve(self.stand.client, handle.id, Choice(step_id="s0"))
+        else:
+            await handle.signal("approve", {"stepId": "s0"})

@@ -48,11 +48,21 @@ class Script:
         """Stop both."""
         await self.kill(everything=True)
 
-    async def run(self, name: str, workload: list[Steps]) -> Cost:
-        """Run graphs at the same time."""
-        pids = [*self.server.pids, self._running.pid]
+    @property
+    def pids(self) -> list[int]:
+        """The process."""
+        return [self._running.pid]
+
+    @property
+    def server_pids(self) -> list[int]:
+        """Those of the server."""
+        return self.server.pids
+
+    async def run(self, name: str, workload: list[Steps], *, in_turn: bool = False) -> Cost:
+        """Run graphs at the same time, or one after the other."""
+        pids = [*self.server_pids, *self.pids]
         before = cpu_of(pids)
-        answer = await self._asked({"do": "run", "name": name, "graphs": workload})
+        answer = await self._asked({"do": "run", "name": name, "graphs": workload, "inTurn": in_turn})
         if answer["done"] != sum(map(len, workload)):
             raise RuntimeError(f"{answer['done']} steps of {name} are done")
         return Cost(wall=answer["seconds"], cpu=cpu_of(pids) - before)
@@ -88,6 +98,18 @@ class Script:
     def ledger(self, file: str) -> Path:
         """In the script's folder."""
         return self.folder / file
+
+    async def wait(self, name: str, runs: int) -> None:
+        """Ask the script to start runs that wait."""
+        await self._asked({"do": "wait", "name": name, "runs": runs})
+
+    async def answer(self, name: str, runs: int) -> None:
+        """Ask the script to answer the first of them."""
+        await self._asked({"do": "answer", "name": name, "runs": runs})
+
+    async def ended(self, name: str, runs: int) -> int:
+        """Ask the script how many of the first have ended."""
+        return int((await self._asked({"do": "ended", "name": name, "runs": runs}))["ended"])
 
     @property
     def _running(self) -> asyncio.subprocess.Process:

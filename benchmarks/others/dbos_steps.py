@@ -11,7 +11,11 @@ from typing import Any
 
 from dbos import DBOS, SetWorkflowID  # type: ignore[import-not-found]
 
-from benchmarks.others.serving import Engine, Steps, call_of, perform, serve
+from benchmarks.others.serving import ASKED, Call, Engine, Steps, Waits, call_of, perform, serve
+
+A_WEEK = 7 * 24 * 3_600.0
+waiting: set[str] = set()
+"""Workflows that have begun to wait, in this process."""
 
 
 async def _graph(steps: Steps) -> int:
@@ -26,6 +30,13 @@ async def _graph(steps: Steps) -> int:
     return len(done)
 
 
+async def _asks(call: Call) -> int:
+    """Receive a message, however long it takes, then run the step."""
+    waiting.add(DBOS.workflow_id)
+    await DBOS.recv_async(timeout_seconds=A_WEEK)
+    return int(await step_function(call))
+
+
 DBOS(
     config={
         "name": "bench",
@@ -35,6 +46,7 @@ DBOS(
 )
 step_function: Any = DBOS.step()(perform)
 graph: Any = DBOS.workflow()(_graph)
+asks: Any = DBOS.workflow()(_asks)
 
 
 async def run(steps: Steps, name: str) -> int:
@@ -52,6 +64,24 @@ async def result(_: Steps, name: str) -> int:
     return int(await (await DBOS.retrieve_workflow_async(name)).get_result())
 
 
+async def wait(name: str) -> None:
+    """Start a workflow, until it is about to receive."""
+    with SetWorkflowID(name):
+        await DBOS.start_workflow_async(asks, ASKED)
+    while name not in waiting:
+        await asyncio.sleep(0.01)
+
+
+async def answer(name: str) -> None:
+    """Send the message."""
+    await DBOS.send_async(name, "yes")
+
+
+async def ended(name: str) -> bool:
+    """Whether the workflow has succeeded."""
+    return bool((await DBOS.get_workflow_status_async(name)).status == "SUCCESS")
+
+
 DBOS.launch()
-asyncio.run(serve(Engine("dbos", run, resume, result)))
+asyncio.run(serve(Engine("dbos", run, resume, result, Waits(wait, answer, ended))))
 DBOS.destroy()

@@ -13,8 +13,9 @@ from typing import Annotated, Any, TypedDict
 
 from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver  # type: ignore[import-not-found]
 from langgraph.graph import END, START, StateGraph  # type: ignore[import-not-found]
+from langgraph.types import Command, interrupt  # type: ignore[import-not-found]
 
-from benchmarks.others.serving import Engine, Steps, call_of, perform, serve
+from benchmarks.others.serving import ASKED, Engine, Steps, Waits, call_of, perform, serve
 
 
 class State(TypedDict):
@@ -45,6 +46,26 @@ def _node(step: dict[str, Any]) -> Any:
     return node
 
 
+async def _ask(_: State) -> dict[str, Any]:
+    interrupt("go on?")
+    return {"done": {}}
+
+
+async def _asked(_: State) -> dict[str, Any]:
+    return {"done": {ASKED["id"]: await perform(ASKED)}}
+
+
+def asking(saver: Any) -> Any:
+    """Compile a graph that asks, and then runs its step."""
+    graph = StateGraph(State)
+    graph.add_node("ask", _ask)
+    graph.add_node(ASKED["id"], _asked)
+    graph.add_edge(START, "ask")
+    graph.add_edge("ask", ASKED["id"])
+    graph.add_edge(ASKED["id"], END)
+    return graph.compile(checkpointer=saver)
+
+
 async def main(folder: Path, durability: str) -> None:
     """Serve until standard input ends."""
     async with AsyncSqliteSaver.from_conn_string(str(folder / "langgraph.db")) as saver:
@@ -68,7 +89,21 @@ async def main(folder: Path, durability: str) -> None:
                 await asyncio.sleep(0.1)
             return len(state.values["done"])
 
-        await serve(Engine("langgraph", run, resume, result))
+        asks = asking(saver)
+
+        async def wait(name: str) -> None:
+            """Run until the interrupt, which ends the call."""
+            await asks.ainvoke({"done": {}}, config([], name), durability=durability)
+
+        async def answer(name: str) -> None:
+            """Invoke the thread with the answer: this call runs the rest."""
+            await asks.ainvoke(Command(resume="yes"), config([], name), durability=durability)
+
+        async def ended(name: str) -> bool:
+            state = await asks.aget_state(config([], name))
+            return not state.next and ASKED["id"] in state.values.get("done", {})
+
+        await serve(Engine("langgraph", run, resume, result, Waits(wait, answer, ended)))
 
 
 asyncio.run(main(Path(sys.argv[1]), sys.argv[2]))

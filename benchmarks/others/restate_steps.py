@@ -13,10 +13,13 @@ import httpx
 import hypercorn.asyncio  # type: ignore[import-not-found]
 import restate  # type: ignore[import-not-found]
 
-from benchmarks.others.serving import Engine, Steps, call_of, perform, serve
+from benchmarks.others.serving import ASKED, Call, Engine, Steps, Waits, call_of, perform, serve
 
 PORT, INGRESS, ADMIN = sys.argv[2:]
 workflow = restate.Workflow("graph")
+asking = restate.Workflow("asking")
+waiting: set[str] = set()
+"""Keys of the workflows that have begun to wait, in this process."""
 
 
 async def _run(context: Any, steps: Steps) -> int:
@@ -43,7 +46,21 @@ async def _run(context: Any, steps: Steps) -> int:
     return done
 
 
+async def _asks(context: Any, call: Call) -> int:
+    """Await a promise of this workflow, then run the step."""
+    waiting.add(context.key())
+    await context.promise("answer", type_hint=str)
+    return int(await context.run_typed(call["id"], perform, restate.RunOptions(type_hint=int), call=call))
+
+
+async def _answer(context: Any, text: str) -> str:
+    await context.promise("answer", type_hint=str).resolve(text)
+    return text
+
+
 workflow.main("run")(_run)
+asking.main("run")(_asks)
+asking.handler("answer")(_answer)
 
 
 async def main() -> None:
@@ -55,7 +72,7 @@ async def main() -> None:
     config.loglevel = "ERROR"
     stopped = asyncio.Event()
     serving = asyncio.create_task(
-        hypercorn.asyncio.serve(restate.app([workflow]), config, shutdown_trigger=stopped.wait)
+        hypercorn.asyncio.serve(restate.app([workflow, asking]), config, shutdown_trigger=stopped.wait)
     )
     async with httpx.AsyncClient(timeout=None) as client:
 
@@ -75,8 +92,22 @@ async def main() -> None:
             response.raise_for_status()
             return int(response.json())
 
+        async def wait(name: str) -> None:
+            """Start a workflow, until it is about to await its promise."""
+            await post(f"{INGRESS}/asking/{name}/run/send", ASKED)
+            while name not in waiting:
+                await asyncio.sleep(0.01)
+
+        async def answer(name: str) -> None:
+            """Call the handler that resolves the promise."""
+            await post(f"{INGRESS}/asking/{name}/answer", "yes")
+
+        async def ended(name: str) -> bool:
+            """Whether there is an output yet."""
+            return (await client.get(f"{INGRESS}/restate/workflow/asking/{name}/output")).status_code == 200
+
         await post(f"{ADMIN}/deployments", {"uri": f"http://127.0.0.1:{PORT}"})
-        await serve(Engine("restate_sdk", run, resume, result))
+        await serve(Engine("restate_sdk", run, resume, result, Waits(wait, answer, ended)))
     stopped.set()
     await serving
 
