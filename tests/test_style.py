@@ -20,7 +20,7 @@ STATES = {"StepState", "Run"}
 """The models whose `status` is the schedule's to write."""
 STATUSES = {status.value for status in (*Status, *PlanStatus)}
 PROGRAMS = ("runtime", "activities", "client", "features", "apps", "scripts", "examples", "benchmarks", "tests")
-WITHOUT_TEMPORAL = {"tests/chaos/night/proxy.py"}
+WITHOUT_TEMPORAL = {"tests/chaos/night/proxy.py", "benchmarks/others/prefect_steps.py"}
 _BASES = re.compile(r"^\s*class\s+\w+\s*\(([^:]*):", re.MULTILINE)
 _WORD = re.compile(r"\w+")
 SOURCES = [path for package in (*sorted(CORE), "features", "worker") for path in modules(package)]
