@@ -31,7 +31,7 @@ from plansurvive.plans.flow.progress import may_begin_more
 from plansurvive.plans.flow.values import Composer
 from plansurvive.plans.model import Step
 from plansurvive.plans.receipts import Receipts
-from plansurvive.plans.run import DONE, Run, StepState, own_steps, text_of
+from plansurvive.plans.run import DONE, Run, Status, StepState, own_steps, text_of
 from plansurvive.plans.run.again import is_only_listed
 
 FEW_STAMPS = 200
@@ -97,7 +97,7 @@ def carried(schedule: Schedule, names: Collection[str], items: int, unlisted: Un
     run, whole, unlisted = schedule.run, dict.fromkeys(names), unlisted or Unlisted()
     states = _needed(schedule, whole)
     steps = [
-        unlisted.of(each, run) if each.id in whole else _bare(each)
+        _apart(unlisted.of(each, run), whole, states) if each.id in whole else _bare(each)
         for each in run.plan.steps
         if each.id in whole or each.id in states
     ]
@@ -212,6 +212,8 @@ def _needed(schedule: Schedule, whole: dict[str, None]) -> dict[str, StepState]:
     for name in list(whole):
         begun = schedule.step(name) if name in run.opened else None
         for need, uses in schedule.needs(name).items():
+            if not uses and run.steps[need].status is Status.COMPLETED:
+                continue  # a step that ends a wide plan waits for thousands
             if need not in whole:  # the list of a loop that has begun is in its items
                 uses = uses and (begun is None or not is_only_listed(begun, need))
                 used[need] = used.get(need, False) or uses
@@ -242,6 +244,12 @@ def _ended(schedule: Schedule, name: str, uses: bool) -> StepState | None:
     elif result is not None and not uses:
         result = result.model_copy(update={"value": None, "large": None, "composed": False})
     return bare(state).model_copy(update={"result": result, "changes": state.changes[-1:]})
+
+
+def _apart(step: Step, whole: Collection[str], states: Collection[str]) -> Step:
+    """The step without what it has waited for, and does not use."""
+    left = [name for name in step.depends_on if name in whole or name in states]
+    return step if len(left) == len(step.depends_on) else step.model_copy(update={"depends_on": left})
 
 
 def _bare(step: Step) -> Step:

@@ -108,6 +108,20 @@ def test_behind_an_item_that_takes_long_those_that_have_ended_are_no_more_than_a
     assert [made.step.id for made in segment.begin(NOW)] == ["s[0]", "s[600]"]
 
 
+def test_of_what_a_step_has_waited_for_only_what_it_uses_goes_along() -> None:
+    steps = [note(name, name) for name in "abc"]
+    player = Segmented(plan(*steps, note("d", "$a") | {"dependsOn": ["b"]}, note("e", "x") | {"dependsOn": ["c", "d"]}))
+    schedule = player.schedule
+    for name in "abc":
+        schedule.start(name, NOW)
+        schedule.settle(name, Outcome(Status.COMPLETED, Result(ok=True, value=name, timestamp=NOW)), NOW)
+    small = run_of(carried(schedule, ["d", "e"], 256).run)
+    assert ([step.id for step in small.plan.steps], list(small.steps)) == (["a", "d", "e"], ["a", "d", "e"])
+    assert [step.depends_on for step in small.plan.steps] == [[], [], ["d"]]
+    segment = Segment(Schedule(small), NOW)
+    assert [(made.step.id, made.filled.args) for made in segment.begin(NOW)] == [("d", {"text": "a"})]
+
+
 def test_the_items_of_a_loop_are_looked_at_once() -> None:
     schedule, unlisted = at_work(plan(over([*range(900), "$a"])), range(1)), Unlisted()
     run, step = schedule.run, schedule.run.plan.steps[0]
