@@ -20,11 +20,10 @@ from benchmarks.leaving import leave
 from plansurvive.activities.tools.registry import load_tools
 from plansurvive.client import runs
 from plansurvive.plans.run import Options
-from plansurvive.runtime import daemon
-from plansurvive.runtime.server import HOST, Server, flags, free_ports
 from plansurvive.runtime.settings import Settings
 from plansurvive.runtime.temporal_binary import find_temporal
 from plansurvive.worker import build
+from tests.kit.servers import development_server
 from tests.kit.sinks import Sink, targets_file, webhook_sink
 from tests.kit.waiting import connected, until
 
@@ -40,20 +39,13 @@ async def main(count: int) -> int:
         environ = {"HOME": os.environ["HOME"], "PLANS_STATE_DIR": f"{folder}/state", "PLANS_TASK_QUEUE": QUEUE}
         settings = Settings.read(environ | {"PLANS_WORKSPACES": folder})
         targets_file(settings.state_dir / "notify.toml", hook=sink.url)
-        port, ui_port = free_ports(0, 0)
-        command = [str(await find_temporal(settings, print)), *flags(port, ui_port, None)]
-        pid, began = daemon.start(command, Path(folder) / "server.log", os.environ)
-        server = Server(pid=pid, began=began, address=f"{HOST}:{port}", ui="")
-        try:
-            await until(server.accepts, "the server listens")
+        async with development_server(await find_temporal(settings, print), Path(folder)) as server:
             client = await connected(server.address, data_converter=pydantic_data_converter)
             async with build(client, settings, load_tools(()), indexed=True):
                 await _start(client, folder, 1)
                 await until(lambda: _times(sink), "the first message")
                 at_once = await _measured(client, folder, sink, count, together=True)
                 single = await _measured(client, folder, sink, min(count, 20), together=False)
-        finally:
-            await server.stop(grace=0)
     for name, times in ((f"{count} plans at once", at_once), ("one by one", single)):
         ordered = sorted(times)
         p95 = ordered[int(len(ordered) * 0.95) - 1]

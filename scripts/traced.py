@@ -30,14 +30,13 @@ from examples.scripted_llm.script import Script
 from examples.scripted_llm.server import ScriptedLlm
 from plansurvive.activities.tools.registry import load_tools
 from plansurvive.features.worker_features import features_of_worker
-from plansurvive.runtime import daemon
-from plansurvive.runtime.server import HOST, Server, flags, free_ports
 from plansurvive.runtime.settings import Settings
 from plansurvive.runtime.temporal_binary import find_temporal
 from plansurvive.worker import build
 from scripts.entered import Entered
 from tests.kit import LEDGER_TOOLS
 from tests.kit.driving import Plans, work
+from tests.kit.servers import development_server
 from tests.kit.waiting import connected, until
 from tests.replay.agents import start as start_agent
 from tests.workflows.agents import call, says
@@ -105,20 +104,13 @@ async def _running() -> AsyncIterator[Plans]:
         environ = {"HOME": os.environ["HOME"], "PLANS_STATE_DIR": f"{folder}/state", "PLANS_TASK_QUEUE": QUEUE}
         settings = Settings.read(environ | {"PLANS_WORKSPACES": folder})
         settings = settings.with_flags(openai_base_url=llm.url, model="demo")
-        port, ui_port = free_ports(0, 0)
-        command = [str(await find_temporal(settings, print)), *flags(port, ui_port, None)]
-        pid, began = daemon.start(command, Path(folder) / "server.log", os.environ)
-        server = Server(pid=pid, began=began, address=f"{HOST}:{port}", ui="")
-        try:
-            await until(server.accepts, "the server listens")
+        async with development_server(await find_temporal(settings, print), Path(folder)) as server:
             client = await connected(server.address, data_converter=pydantic_data_converter)
             workspace = Path(folder) / "workspace"
             workspace.mkdir()
             tools, features = load_tools([LEDGER_TOOLS]), features_of_worker(client, settings)
             async with features.running(tools, print), build(client, settings, tools, indexed=True, features=features):
                 yield Plans(client, QUEUE, workspace)
-        finally:
-            await server.stop(grace=0)
 
 
 def main(arguments: list[str]) -> int:

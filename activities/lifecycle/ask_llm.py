@@ -18,6 +18,7 @@ import asyncio
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 from temporalio import activity
@@ -128,8 +129,11 @@ class AskLlm:
         messages = self._messages(request)
         expected = estimate(sum(len(message.content) for message in messages))
         attempt = LlmAttempt(request.key, expected)
-        onion = Onion(self.layers)
-        return await onion.around_request(attempt, lambda: self.model.ask(self._with_schema(request), messages))
+        return await self._onion.around_request(attempt, lambda: self.model.ask(self._with_schema(request), messages))
+
+    @cached_property
+    def _onion(self) -> Onion:
+        return Onion(self.layers)
 
     def _judged(self, answer: LlmAnswer, asked: Composed) -> LlmAnswer:
         """The answer with its parsed value, or with everything that is wrong with it.

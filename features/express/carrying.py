@@ -72,7 +72,7 @@ class Unseen:
 
 
 class Unlisted:
-    """Loops without the items that are written in them: kept, as all items are looked at for it."""
+    """Loops without the items that are written in them. Kept for a run, as each item is searched for references."""
 
     def __init__(self) -> None:
         self._known: dict[str, tuple[Step, Step]] = {}

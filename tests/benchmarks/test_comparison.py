@@ -6,6 +6,8 @@ Those that need packages of a registry belong to the night, and are skipped wher
 from __future__ import annotations
 
 import os
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
@@ -46,17 +48,26 @@ def test_the_graph_that_is_killed_is_a_plan() -> None:
     assert isinstance(read_plan({"steps": steps_with("ledger.txt", 40)}), Plan)
 
 
+@asynccontextmanager
+async def started(entry: Entry, folder: Path) -> AsyncIterator[Contender]:
+    """The engine, started; skips the test if it cannot be had."""
+    try:
+        contender = await entry.make(folder)
+    except RuntimeError as error:
+        pytest.skip(f"{entry.name} cannot be had: {error}")
+    try:
+        await contender.start()
+        yield contender
+    finally:
+        await contender.stop()
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("entry", ENTRIES, ids=lambda entry: entry.name)
 async def test_an_engine_runs_a_graph_and_finishes_it_after_a_kill(
     entry: Entry, tmp_path: Path, temporal_binary: Path
 ) -> None:
-    try:
-        contender = await entry.make(tmp_path)
-    except RuntimeError as error:
-        pytest.skip(f"{entry.name} cannot be had: {error}")
-    try:
-        await contender.start()
+    async with started(entry, tmp_path) as contender:
         cost = await contender.run("small", [graphs.layered(20), graphs.chain(5)])
         assert cost.wall > 0
         assert cost.cpu >= 0
@@ -71,8 +82,6 @@ async def test_an_engine_runs_a_graph_and_finishes_it_after_a_kill(
             else:
                 assert found.by_itself == entry.name.startswith(BY_THEMSELVES)
                 assert (found.error, found.completed, found.judged.lost) == ("", 40, 0)
-    finally:
-        await contender.stop()
 
 
 @pytest.mark.slow
@@ -80,18 +89,11 @@ async def test_an_engine_runs_a_graph_and_finishes_it_after_a_kill(
 async def test_runs_that_wait_end_when_their_answer_comes_after_everything_was_killed(
     entry: Entry, tmp_path: Path, temporal_binary: Path
 ) -> None:
-    try:
-        contender = await entry.make(tmp_path)
-    except RuntimeError as error:
-        pytest.skip(f"{entry.name} cannot be had: {error}")
-    try:
-        await contender.start()
+    async with started(entry, tmp_path) as contender:
         found = await waited(contender, 4, 2, seconds=0.5, settle=0.5)
         assert (found.error, found.ended, found.answered) == ("", 2, 2)
         assert await contender.ended("runs", 4) == 2  # the others still wait
         assert found.busy >= 0
-    finally:
-        await contender.stop()
 
 
 class Forgets(Contender):

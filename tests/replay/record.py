@@ -29,14 +29,13 @@ from examples.scripted_llm.script import Script
 from examples.scripted_llm.server import ScriptedLlm
 from plansurvive.activities.tools.registry import load_tools
 from plansurvive.features.worker_features import features_of_worker
-from plansurvive.runtime import daemon
-from plansurvive.runtime.server import HOST, Server, flags, free_ports
 from plansurvive.runtime.settings import Settings
 from plansurvive.runtime.temporal_binary import find_temporal
 from plansurvive.worker import build
 from tests.kit import LEDGER_TOOLS
 from tests.kit.driving import Plans
-from tests.kit.waiting import connected, until
+from tests.kit.servers import development_server
+from tests.kit.waiting import connected
 from tests.replay import coding_agents, server_tools
 from tests.replay.coding_agents import CODING_AGENTS
 from tests.replay.ruled import ruling
@@ -60,8 +59,7 @@ async def record(names: list[str], into: Path = HISTORIES, *, again: bool = Fals
     with tempfile.TemporaryDirectory(prefix="plans-replay-") as folder:
         environ = {"HOME": os.environ["HOME"], "PLANS_STATE_DIR": f"{folder}/state", "PLANS_TASK_QUEUE": "replay"}
         settings = Settings.read(environ | {"PLANS_WORKSPACES": folder})  # none lies in the state directory
-        server = await _server(settings, Path(folder))
-        try:
+        async with development_server(await find_temporal(settings, print), Path(folder)) as server:
             client = await connected(server.address, data_converter=pydantic_data_converter, identity="recorder")
             failed = {}
             for name in names:
@@ -73,8 +71,6 @@ async def record(names: list[str], into: Path = HISTORIES, *, again: bool = Fals
                     print(f"{name}: FAILED: {failed[name]}", flush=True)
             if failed:
                 raise SystemExit(f"not recorded: {', '.join(failed)}")
-        finally:
-            await server.stop(grace=0)
 
 
 async def _histories(name: str, client: Client, settings: Settings, folder: Path) -> list[WorkflowHistory]:
@@ -92,16 +88,6 @@ async def _histories(name: str, client: Client, settings: Settings, folder: Path
         async with features.running(tools, print), build(client, asking, tools, indexed=True, features=features):
             started = await SCENARIOS[name](Plans(client, "replay", workspace))
             return await started.histories()
-
-
-async def _server(settings: Settings, folder: Path) -> Server:
-    port, ui_port = free_ports(0, 0)
-    command = [str(await find_temporal(settings, print)), *flags(port, ui_port, None)]
-    command += ["--dynamic-config-value", 'history.workflowIdReuseMinimalInterval="0s"']
-    pid, began = daemon.start(command, folder / "server.log", os.environ)
-    server = Server(pid=pid, began=began, address=f"{HOST}:{port}", ui="")
-    await until(server.accepts, "the server listens")
-    return server
 
 
 def _write(into: Path, name: str, histories: list[WorkflowHistory]) -> None:
