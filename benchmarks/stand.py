@@ -33,7 +33,7 @@ from benchmarks.sample import Sample
 from plansurvive.client.verbs import start as starting
 from plansurvive.plans.run import Options
 from plansurvive.runtime import daemon
-from plansurvive.runtime.connect import connect
+from plansurvive.runtime.connect import connect, healthy
 from plansurvive.runtime.server import HOST, Server, flags, free_ports
 from plansurvive.runtime.settings import Settings
 from plansurvive.runtime.task_queues import listeners
@@ -187,6 +187,7 @@ class Stand:
     async def restart_server(self) -> None:
         """Start the server again on its data and its port, after it was killed."""
         await self._start_server(*self.server.ports)
+        await healthy(PATIENCE, target_host=self.server.address)  # it listens before it answers
 
     async def _start_server(self, *ports: int) -> None:
         temporal = await find_temporal(Settings.read({"HOME": os.environ.get("HOME", "")}), print)

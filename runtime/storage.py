@@ -46,7 +46,7 @@ from plansurvive.runtime.sealing import UNSEALED, Sealing
 EXTERNAL_BYTES = 65_536
 """Payloads of at least this many bytes are stored outside history."""
 SHORT_BYTES = 65_536
-"""Stored payloads of at most this many bytes are read in the event loop."""
+"""Stored payloads of at most this many bytes are read in the event loop, and written there if no disk is awaited."""
 KEY_SECONDS = 60
 """Seconds until a step is tried again whose worker lacks the key of its arguments."""
 _log = logging.getLogger(__name__)
@@ -64,9 +64,19 @@ class StorageGone(StorageError):
 class LocalDirectory(StorageDriver):
     """A content-addressed directory of payloads: equal content is one file, and files never change."""
 
-    def __init__(self, directory: Path | str, sealing: Sealing = UNSEALED) -> None:
-        """`sealing` encrypts what is stored; files are named by the hash of what is in them."""
-        self.directory, self._sealing = Path(directory), sealing
+    def __init__(self, directory: Path | str, sealing: Sealing = UNSEALED, *, synced: bool = True) -> None:
+        """`sealing` encrypts what is stored; files are named by the hash of what is in them.
+
+        `synced`: to disk, when `store` returns.
+        """
+        self.directory, self._sealing, self._synced = Path(directory), sealing, synced
+
+    def unsynced(self) -> LocalDirectory:
+        """The same directory for what history has as well: a crash of the machine may lose it, and no disk is awaited.
+
+        Equal content is one file: for what nobody else stores.
+        """
+        return LocalDirectory(self.directory, self._sealing, synced=False)
 
     def name(self) -> str:
         """The driver name recorded in claims."""
@@ -78,7 +88,12 @@ class LocalDirectory(StorageDriver):
 
     async def store(self, _: StorageDriverStoreContext, payloads: Sequence[Payload]) -> list[StorageDriverClaim]:
         """Store payloads. Raises OSError when the directory cannot be written."""
-        return [await asyncio.to_thread(self._store, payload) for payload in payloads]
+        return [
+            await asyncio.to_thread(self._store, payload)
+            if self._synced or len(payload.data) > SHORT_BYTES
+            else self._store(payload)
+            for payload in payloads
+        ]
 
     async def retrieve(self, _: StorageDriverRetrieveContext, claims: Sequence[StorageDriverClaim]) -> list[Payload]:
         """Retrieve payloads. Raises StorageError, or OSError when the same request may succeed later."""
@@ -110,7 +125,7 @@ class LocalDirectory(StorageDriver):
             os.utime(path)  # `plan prune` spares recently used files
         except FileNotFoundError:
             path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            write_whole(path, data)
+            write_whole(path, data, durable=self._synced)
         return StorageDriverClaim({"sha256": digest})
 
     def _retrieve(self, digest: str) -> Payload:

@@ -25,3 +25,12 @@ def test_a_chain_enters_the_core_and_no_feature() -> None:
 
 def test_a_feature_that_is_used_is_seen() -> None:
     assert "features/notify/in_workflow.py" in entered("notified.1")
+
+
+def test_a_step_enters_its_workflow_and_an_attempt_and_no_feature() -> None:
+    said = entered("--step")
+    assert "Schedule.settle" in said
+    assert "workflows/tool_call.py: _begin" in said
+    assert "activities/tools/files.py: " in said
+    assert "PlanWorkflow.__init__" not in said, "the workflow had begun before"
+    assert "\n0 files of features\n" in said

@@ -26,7 +26,8 @@ from plansurvive.plans.views.ended import ended
 from plansurvive.runtime import scratch
 from plansurvive.runtime.base.atomic_file import write_whole
 from plansurvive.runtime.sealing import UNSEALED, Sealing
-from plansurvive.runtime.value_store import ValueStore
+from plansurvive.runtime.storage import LocalDirectory
+from plansurvive.runtime.value_store import ValueStore, apart
 
 RUN_BYTES = 32_768
 """A Run of more bytes is stored apart from its record. A shorter one in it saves a file, and its wait for the disk."""
@@ -82,15 +83,20 @@ class EndRecorder:
         async def ending() -> PlanEnd:
             if summarised is not None:
                 return summarised
-            return await asyncio.to_thread(lambda: ended(run_of(written, self.language, self.views)))
+            return await apart(len(written), lambda: ended(run_of(written, self.language, self.views)))
 
-        # Side by side, here and below: storing waits for the disk.
+        # Side by side: storing a long Run waits for the disk. What follows does not, as history has it too; what is
+        # short is summarised and written at once, which takes less time than to hand it to a thread.
         end, kept = await asyncio.gather(ending(), self._kept(written))
         whole = end.record.model_copy(update={"run": kept})
-        # The file is not synced, as `plan summary` prints it from the record.
-        writing = asyncio.to_thread(self.summaries.write, end.file, durable=False)
-        claim, _ = await asyncio.gather(self._claim(whole), writing)
-        return whole.model_copy(update={"claim": claim})
+        await apart(len(end.file.markdown), lambda: self.summaries.write(end.file, durable=False))
+        return whole.model_copy(update={"claim": await self._claim(whole)})
+
+    @property
+    def _copies(self) -> ValueStore:
+        """Where records are copied to: a copy that a crash of the machine damages is read from history."""
+        driver = self.values.driver
+        return ValueStore(driver.unsynced()) if isinstance(driver, LocalDirectory) else self.values
 
     async def _kept(self, written: str) -> LargeValue | str:
         is_short = len(written) <= RUN_BYTES and len(written.encode()) <= RUN_BYTES  # a long one is not copied for that
@@ -100,7 +106,7 @@ class EndRecorder:
         """The record's copy in the value store; None if storing fails, which does not fail the plan."""
         try:
             async with asyncio.timeout(CLAIM_SECONDS):
-                kept = await self.values.put(record.model_dump_json(exclude_defaults=True))
+                kept = await self._copies.put(record.model_dump_json(exclude_defaults=True))
         except Exception as error:  # the stores raise errors of many kinds
             activity.logger.warning("the record of the plan's end was not stored: %s", error)
             return None

@@ -15,6 +15,7 @@ from plansurvive.activities.tools.registry import load_tools
 from plansurvive.client import end_records, runs
 from plansurvive.client.errors import NoWorker
 from plansurvive.plans.activity_io import END_RECORD, EndRecord
+from plansurvive.plans.large_value import LargeValue
 from plansurvive.plans.run import Options
 from plansurvive.plans.views.queries import QUERIES
 from plansurvive.runtime.settings import Settings
@@ -105,6 +106,24 @@ async def test_a_plan_that_ended_before_memos_named_the_record_is_read_from_its_
     kept = await end_records.run_of_ended(temporal_client, plan)
     assert kept is not None
     assert kept.status.value == "completed"
+
+
+async def test_a_record_that_a_crash_of_the_machine_damaged_is_read_from_its_history(
+    temporal_client: Client, settings: Settings, workspace: Path, queue: str
+) -> None:
+    """Its copy is not synced to disk: such a crash may leave an empty file."""
+    plan = await _ended(temporal_client, settings, workspace, queue, [WRITE, READ], "completed")
+    description = await temporal_client.get_workflow_handle(f"plan-{plan}").describe()
+    assert await end_records.in_memo(temporal_client, description) is not None
+    claim = await description.memo_value(END_RECORD, type_hint=LargeValue)
+    storage = temporal_client.data_converter.external_storage
+    assert storage is not None
+    driver = storage.drivers[0]
+    assert isinstance(driver, LocalDirectory)
+    driver.path(claim.claim["sha256"]).write_bytes(b"")
+    assert await end_records.in_memo(temporal_client, description) is None
+    assert await end_records.run_of_ended(temporal_client, plan) is not None
+    assert (await runs.show(temporal_client, plan)).status == "completed"
 
 
 async def test_a_plan_that_runs_is_asked_itself(
