@@ -6,6 +6,7 @@ import asyncio
 
 from temporalio import workflow
 
+from plansurvive.plans.flow.ids import activity_id
 from plansurvive.plans.flow.opened import ListItems, Opened
 from plansurvive.plans.model import ForEach, Step
 from plansurvive.plans.run import Run
@@ -22,7 +23,7 @@ def start(run: Run, step: Step, rule: ForEach, values: StepValues) -> asyncio.Fu
         needed.model_dump(mode="json", exclude_defaults=True),
         result_type=Opened,
         task_queue=run.queue_of(step),
-        activity_id=f"{step.id}#items{run.steps[step.id].calls}",
+        activity_id=activity_id(step.id, lambda name: f"{name}#items{run.steps[step.id].calls}"),
         summary=f"{step.id} · list the items"[:200],
         start_to_close_timeout=policies.ITEMS.start_to_close,
         retry_policy=policies.ITEMS.retry_policy,

@@ -18,7 +18,7 @@ from plansurvive.plans.execution.calling import call_for, terms_of
 from plansurvive.plans.execution.schedule import Schedule
 from plansurvive.plans.execution.tool_history import note_call
 from plansurvive.plans.expressions.references import Filled
-from plansurvive.plans.flow.ids import call_name
+from plansurvive.plans.flow.ids import activity_id, call_name
 from plansurvive.plans.model import Step
 from plansurvive.plans.run import Run
 from plansurvive.plans.run.step_call import StepCall, StepValues
@@ -60,7 +60,7 @@ def _begin(
         step.tool,
         of_json(call.model_dump_json(exclude_defaults=True)),
         task_queue=to.queue,
-        activity_id=call_name(step.id, run.steps[step.id].calls),
+        activity_id=activity_id(step.id, lambda name: call_name(name, run.steps[step.id].calls)),
         summary=_summary(run, step),
         start_to_close_timeout=policy.start_to_close,
         heartbeat_timeout=policies.HEARTBEAT_TIMEOUT,

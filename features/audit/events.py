@@ -27,7 +27,6 @@ from plansurvive.features.policy.model import JudgedCall, Ruling, Spoken
 from plansurvive.features.signing.model import NONCE, nonce_after
 from plansurvive.plans.activity_io import JUDGE_CALL
 from plansurvive.plans.execution.deciding.reasons import ASKED_BY_TOOL
-from plansurvive.plans.flow.ids import of_call
 from plansurvive.plans.signature import PAGE
 
 MARKER, LOCAL = "marker_recorded_event_attributes", "core_local_activity"
@@ -243,7 +242,7 @@ class Reader:
             return None
         call = {"tool": short(found.activity_type.name), "step_id": found.activity_id[:1_000]}
         if isinstance(sent, dict) and isinstance(sent.get("stepId"), str) and "args" in sent:
-            call |= {"step_id": of_call(found.activity_id)[0][:1_000], "args": digest_of(sent["args"])}
+            call |= {"step_id": sent["stepId"][:1_000], "args": digest_of(sent["args"])}
             call["of"] = "step"
         self._calls[event.event_id] = call
         told = _told(sent.get("parts") if isinstance(sent, dict) else None)

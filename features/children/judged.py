@@ -16,6 +16,7 @@ from temporalio.exceptions import ActivityError, is_cancelled_exception
 from plansurvive.plans.activity_io import JUDGE_CALL, Call, CallToJudge
 from plansurvive.plans.execution.calling import key_of
 from plansurvive.plans.execution.schedule import Schedule
+from plansurvive.plans.flow.ids import activity_id
 from plansurvive.plans.model import Retry, Step
 from plansurvive.workflows import policies
 from plansurvive.workflows.payloads import of_json
@@ -43,7 +44,7 @@ async def judged(schedule: Schedule, step: Step, args: Mapping[str, Any], place:
             JUDGE_CALL,
             of_json(request.model_dump_json(exclude_defaults=True)),
             task_queue=to.queue,
-            activity_id=f"judge:{step.id}",
+            activity_id=activity_id(step.id, "judge:{}".format),
             summary=f"{step.id} · judge by the policy"[:200],
             schedule_to_start_timeout=to.patience,
             start_to_close_timeout=policies.SNAPSHOT.start_to_close,

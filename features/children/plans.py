@@ -37,6 +37,7 @@ from plansurvive.plans.definition.scopes import UNDO
 from plansurvive.plans.errors import BadReference, InvalidPlan, PlanError
 from plansurvive.plans.execution import accounts, approvals
 from plansurvive.plans.execution.schedule import Schedule
+from plansurvive.plans.flow.ids import activity_id
 from plansurvive.plans.large_value import LargeValue
 from plansurvive.plans.log import LogKind
 from plansurvive.plans.model import Step
@@ -88,7 +89,7 @@ class ChildPlans:
                 "load_undo",
                 UndoRequest(plan_id=plan_id),
                 result_type=LoadedUndo,
-                activity_id=f"load_undo:{step.id}",
+                activity_id=activity_id(step.id, "load_undo:{}".format),
                 summary=f"{step.id} · load plan {plan_id}"[:200],
                 start_to_close_timeout=policies.CHANGES.start_to_close,
                 retry_policy=policies.CHANGES.retry_policy,
@@ -162,7 +163,7 @@ class ChildPlans:
             ),
             result_type=LoadedPlan,
             task_queue=to.queue,
-            activity_id=f"load_plan:{step.id}",
+            activity_id=activity_id(step.id, "load_plan:{}".format),
             summary=f"{step.id} · load {source.value}"[:200],
             schedule_to_start_timeout=to.patience,
             start_to_close_timeout=policies.SNAPSHOT.start_to_close,

@@ -19,7 +19,7 @@ from temporalio.client import Client
 from plansurvive.activities.outputs.stored_output import Position, output
 from plansurvive.plans.activity_io import STDERR, STDOUT, logs_of
 from plansurvive.plans.execution.messages import LogsAsked
-from plansurvive.plans.flow.ids import of_call
+from plansurvive.plans.flow.ids import is_step_of
 from plansurvive.plans.large_value import LargeValue
 from plansurvive.plans.views.progress.logs import LoggedAttempt, LogsPage
 from plansurvive.runtime.value_store import ValueStore
@@ -88,7 +88,7 @@ def last_of(data: bytes, limit: int) -> tuple[str, bool]:
 async def _running(client: Client, workflow_id: str, step_id: str) -> LoggedAttempt | None:
     found = await client.get_workflow_handle(workflow_id).describe()
     for pending in found.raw_description.pending_activities:
-        if of_call(pending.activity_id)[0] == step_id:
+        if is_step_of(step_id, pending.activity_id):
             details: Any = {}
             with suppress(Exception):  # decoding alone: whatever a parser raises for the bytes of a payload
                 [details] = await found.data_converter.decode(pending.heartbeat_details.payloads)

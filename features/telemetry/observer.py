@@ -151,7 +151,8 @@ class _Seen:
         is_call = isinstance(argument, Call | list)  # a list: those of tool servers get their arguments undecoded
         if isinstance(argument, Call) and argument.earlier:  # attempts that another activity has made count as well
             info = replace(info, attempt=info.attempt + len(argument.earlier))
-        return cls.of_step(info, argument, carried, of_call(info.activity_id)[0] if is_call else "")
+        step_id = argument.step_id if isinstance(argument, Call) else of_call(info.activity_id)[0] if is_call else ""
+        return cls.of_step(info, argument, carried, step_id)
 
     @classmethod
     def of_step(cls, info: activity.Info, argument: Any, carried: Carried | None, step_id: str) -> _Seen:

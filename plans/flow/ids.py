@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from functools import lru_cache
 
 MAX_KEY = 120
 """Characters of a key in an id; of a longer one the beginning and a hash remain."""
-MAX_ID = 900
-"""Characters of an id: Temporal refuses activity ids above 1,000 (TEMPORAL.md 2)."""
+MAX_ID = 1_000
+"""Characters of an id that messages and what is taken over from an earlier plan may name."""
+MAX_ACTIVITY_ID = 1_000
+"""Bytes of an activity's id, in UTF-8: the server refuses the whole workflow task of a longer one, over and over."""
 _UNSAFE = re.compile(
     r"[\[\]%*\x00-\x20\x7f-\xa0\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2000-\u200f"
     r"\u2028-\u202f\u205f-\u206f\u3000\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufffb\U000e0000-\U000e0fff\ud800-\udfff]"
@@ -93,6 +95,27 @@ def of_call(name: str) -> tuple[str, int]:
     return (found[1], int(found[2])) if found is not None else (name, 1)
 
 
+def activity_id(step_id: str, named: Callable[[str], str]) -> str:
+    """The id of an activity for a step, which `named` makes of the step's id; of a shortened one if it is too long.
+
+    Step ids are that long in loops inside each other whose keys are: those of two loops may have 480 bytes each.
+    """
+    whole = named(step_id)
+    return whole if 4 * len(whole) <= MAX_ACTIVITY_ID or _fits(whole) else named(shortened(step_id))
+
+
+def shortened(step_id: str) -> str:
+    """The step's id in the ids of activities that would be too long with all of it: its beginning and a hash."""
+    room = MAX_ACTIVITY_ID - 100  # for the hash, and for what else such an id has
+    return f"{step_id.encode()[:room].decode(errors='ignore')}~{_hash(step_id)}"
+
+
+def is_step_of(step_id: str, activity_name: str) -> bool:
+    """Whether the call that an activity's id names is one of this step."""
+    name, _ = of_call(activity_name)
+    return name == step_id or name == shortened(step_id)
+
+
 def lineage(step_id: str) -> Iterator[str]:
     """An id, and those of everything that contains it, innermost first: `b[x].y`, `b[x]`, `b`."""
     while step_id:
@@ -125,6 +148,10 @@ def _pattern(pattern: str, inside: bool = False) -> re.Pattern[str]:
     """The pattern as a regular expression. `inside`: also of what is inside the steps that fit it."""
     whole = r"\[[^\]]*\]".join(re.escape(part) for part in pattern.split("[*]"))
     return re.compile(whole + r"(?:[\[.#].*)?" if inside else whole, re.DOTALL)
+
+
+def _fits(activity_name: str) -> bool:
+    return len(activity_name.encode()) <= MAX_ACTIVITY_ID
 
 
 def _hash(text: str) -> str:
