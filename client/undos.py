@@ -20,6 +20,7 @@ from plansurvive.client.errors import PlanNotFound
 from plansurvive.client.ids import PREFIX, plan_id, recorded_id
 from plansurvive.client.rpc import RPC_TIMEOUT, describe, memo_of
 from plansurvive.plans.model import Value
+from plansurvive.plans.text.lists import number_of
 
 STEP = "undoneStep"
 """Name in that workflow's memo: the step that was to be undone, if it was not the whole plan."""
@@ -44,7 +45,7 @@ class Undo(Value):
     def in_words(self) -> str:
         """What was undone, without the time: `only step make, 4 of 5 files`."""
         total = self.files + self.left
-        files = f"{self.files} of {total} file{'s' * (total != 1)}" if total else ""
+        files = f"{self.files} of {number_of(total, 'file')}" if total else ""
         steps = f"the `undo` of steps in plan {self.plan}" if self.plan else ""
         return ", ".join(filter(None, (f"only step {self.step}" if self.step else "", files, steps)))
 

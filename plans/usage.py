@@ -13,6 +13,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, Field, SerializerFunctionWrapHandler, model_serializer
 
 from plansurvive.plans.model import Value
+from plansurvive.plans.text.lists import number_of
 from plansurvive.plans.text.safe_text import line
 
 Verdict = Literal["ok", "warn", "wait", "ask", "stop"]
@@ -72,7 +73,7 @@ class Usage(Value):
         these as well.
         """
         cost = f", {self.costs}" if self.cost else ""
-        return f"{self.total_tokens:,}{unit} in {self.calls:,} LLM request{'s' * (self.calls != 1)}{cost}"
+        return f"{self.total_tokens:,}{unit} in {number_of(self.calls, 'LLM request')}{cost}"
 
     def minus(self, other: Usage) -> Usage:
         """What remains without `other`; nothing is negative."""

@@ -18,6 +18,7 @@ from plansurvive.plans.receipts import Receipts
 from plansurvive.plans.run import Options, Run, gc_disabled, run_of
 from plansurvive.plans.run.feature import Rules, RuleSet
 from plansurvive.plans.signature import Signature
+from plansurvive.plans.text.lists import number_of
 from plansurvive.workflows import run_check
 
 REFUSED = "its worker refused it"
@@ -185,7 +186,7 @@ def why_refused(problems: Sequence[Problem]) -> str:
     if not problems:
         return REFUSED
     more = len(problems) - 1
-    rest = f"; and {more} more problem{'s' * (more != 1)}" if more else ""
+    rest = f"; and {number_of(more, 'more problem')}" if more else ""
     return f"{REFUSED}: {problems[0].text}{rest}"
 
 

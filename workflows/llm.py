@@ -20,6 +20,7 @@ from plansurvive.plans.llm.json_extraction import AnswerProblem
 from plansurvive.plans.llm.request import LlmAnswer, LlmRequest
 from plansurvive.plans.model import Value
 from plansurvive.plans.run import Run
+from plansurvive.plans.text.lists import number_of
 from plansurvive.workflows import policies
 from plansurvive.workflows.outcomes import left_behind, log_attempts
 
@@ -69,7 +70,7 @@ async def accepted(
         rejected = Rejected(text, result.problems or [result.message], CORRECTIONS + 1 - attempt)
         note(attempt, rejected.problems[0], result.code)
         if not rejected.left or is_over():
-            why = f"the LLM gave no usable answer in {attempt} attempt{'s' * (attempt != 1)}: {result.message}"
+            why = f"the LLM gave no usable answer in {number_of(attempt, 'attempt')}: {result.message}"
             raise Unanswered(why[:4_000], problems=rejected.problems, text=text)
 
 

@@ -38,6 +38,7 @@ from plansurvive.plans.llm.json_extraction import AnswerProblem
 from plansurvive.plans.llm.prompt_set import PromptSet
 from plansurvive.plans.llm.request import TOO_LONG, ChatMessage, LlmAnswer, LlmRequest
 from plansurvive.plans.model import Retry, ToolSpec
+from plansurvive.plans.text.lists import number_of
 from plansurvive.plans.usage import estimate
 from plansurvive.runtime.value_store import ValueStore
 
@@ -171,7 +172,7 @@ class AskLlm:
 def _failure(error: ToolError, heartbeat: Heartbeat, kept: Mapping[str, Any]) -> ApplicationError:
     message, failed = bounded(error.message), heartbeat.errors + 1
     if error.retryable and heartbeat.is_final(error):
-        message += f" (given up after {failed} attempt{'s' * (failed != 1)})"
+        message += f" (given up after {number_of(failed, 'attempt')})"
     return heartbeat.failure(error, message, {**_details(error), **kept}, LONGEST_WAIT)
 
 

@@ -15,6 +15,8 @@ from dataclasses import dataclass
 from itertools import accumulate, takewhile
 from typing import Any
 
+from plansurvive.plans.text.lists import number_of
+
 COMPARISONS = 3_000_000
 """Pairs of equal lines, or of characters, that a search for similarities looks at: some tenths of a second."""
 _NO_NEWLINE = "\\ No newline at end of file\n"
@@ -117,7 +119,7 @@ def _bounded(lines: list[str], bounds: Bounds) -> Iterator[str]:
         if bounds.line_characters is not None and len(line) > bounds.line_characters + 1:
             cut = f"{line[: bounds.line_characters]}...\n"
         if number == bounds.lines or (room is not None and len(cut) > room):
-            yield f"... {len(lines) - number} more line{'s' * (len(lines) - number != 1)}\n"
+            yield f"... {number_of(len(lines) - number, 'more line')}\n"
             return
         if room is not None:
             room -= len(cut)

@@ -14,7 +14,7 @@ from plansurvive.apps.evaluation.asking import Spending
 from plansurvive.apps.evaluation.playing import Asking
 from plansurvive.apps.evaluation.replay import SIDE_BY_SIDE, latest, replay
 from plansurvive.apps.evaluation.report import Evaluation, Replayed, summed
-from plansurvive.apps.evaluation.report_text import costs, plural, run_rows, total_rows
+from plansurvive.apps.evaluation.report_text import costs, run_rows, total_rows
 from plansurvive.client.cli.terminal import output, session
 from plansurvive.client.cli.terminal.options import AsJson, complete_plan
 from plansurvive.client.cli.terminal.session import Connected
@@ -22,6 +22,7 @@ from plansurvive.features.agents.model import prompts as of_agents
 from plansurvive.features.planning import prompts as of_plans
 from plansurvive.plans.errors import PlanError
 from plansurvive.plans.llm.prompt_set import BAD_PROMPT_SET, PromptSet, prompt_set
+from plansurvive.plans.text.lists import number_of
 from plansurvive.plans.text.safe_text import line
 from plansurvive.runtime.settings import SettingError, Settings
 from plansurvive.runtime.toml_file import read_toml
@@ -147,8 +148,8 @@ def _begin(checks: Sequence[Replayed], asking: Asking | None, settings: Settings
     model = asking.model.model or "" if asking else ""
     amount = settings.cost_of(model, was.prompt_tokens, was.answer_tokens)
     output.say(
-        f"{plural(len(checks), 'run')}: about {plural(was.requests, 'LLM request')} to {line(model)}, {was.tokens:,}"
-        f" tokens as recorded{f', about {costs(amount)}' if amount is not None else ''}"
+        f"{number_of(len(checks), 'run')}: about {number_of(was.requests, 'LLM request')} to {line(model)},"
+        f" {was.tokens:,} tokens as recorded{f', about {costs(amount)}' if amount is not None else ''}"
     )
     return not is_estimate
 

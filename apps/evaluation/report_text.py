@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from plansurvive.apps.evaluation.report import Change, Comparison, Evaluation, Figures, Replayed
 from plansurvive.client.differences.plan_rows import plan_rows
+from plansurvive.plans.text.lists import number_of
 from plansurvive.plans.text.safe_text import line
 
 _WORDS = {
@@ -34,14 +35,9 @@ def total_rows(found: Evaluation) -> list[str]:
     count = len(found.runs)
     how = f"asked {line(found.model)}" if found.model else "with the recorded answers"
     how += f" with the prompt set {line(found.prompt_set)}" if found.prompt_set else ""
-    head = f"{found.same} of {count} run{'s' * (count != 1)} identical, {how}"
+    head = f"{found.same} of {number_of(count, 'run')} identical, {how}"
     rows = [head, *(f"  {row}" for row in _figures(found.was, found.now))] if count > 1 else [head]
     return [*rows, *(f"not replayed: {line(each.id)}: {each.code}: {line(each.error)}" for each in found.unreadable)]
-
-
-def plural(number: int, what: str) -> str:
-    """`1 call`, `2 calls`."""
-    return f"{number:,} {what}{'s' * (number != 1)}"
 
 
 def costs(amount: float | None) -> str:
@@ -51,9 +47,8 @@ def costs(amount: float | None) -> str:
 
 def _verdict(found: Replayed) -> str:
     shown = found.shown
-    took = (
-        f"{plural(shown.now.requests, 'LLM request')}, {plural(shown.now.calls, 'call')}, {shown.now.tokens:,} tokens"
-    )
+    requests, calls = number_of(shown.now.requests, "LLM request"), number_of(shown.now.calls, "call")
+    took = f"{requests}, {calls}, {shown.now.tokens:,} tokens"
     if found.identical:
         return f"identical: {took}"
     if shown.identical:
@@ -68,7 +63,7 @@ def _rows(found: Comparison, indent: str) -> Iterator[str]:
     if found.missing:
         rows.append(f"not in the record: {line(found.missing)}{f' and {found.missed - 1} more' * (found.missed > 1)}")
     if found.repeated:
-        rows.append(f"{plural(found.repeated, 'call')} answered like an earlier, equal one")
+        rows.append(f"{number_of(found.repeated, 'call')} answered like an earlier, equal one")
     rows += [row for each in found.changes for row in _change(each) if each.what not in _IN_FIGURES]
     if found.more:
         rows.append(f"and {found.more} more differences")

@@ -18,6 +18,7 @@ from plansurvive.client.local_tools import known_tools
 from plansurvive.client.plan_file import PlanFile, check, kind_of_others, load
 from plansurvive.plans.errors import InvalidPlan, PlanError
 from plansurvive.plans.model import Problem
+from plansurvive.plans.text.lists import number_of
 from plansurvive.runtime.plan_files.lines import lines_of
 
 LOSSES = 1
@@ -72,7 +73,7 @@ def _show(report: Report, problems: list[Problem], text: str, source: str, out: 
     if report.left_out:
         rows.append(f"and {report.left_out} more losses\n")
     notes = sum(entry.kind == "note" for entry in report.entries)
-    rows.append(f"{report.losses} not imported, {notes} note{'s' * (notes != 1)}", "bold")
+    rows.append(f"{report.losses} not imported, {number_of(notes, 'note')}", "bold")
     output.err().print(rows)
     if problems:
         output.show_problems(problems, f"The plan made of {source}")

@@ -19,6 +19,7 @@ from plansurvive.client.cli.terminal.output import say
 from plansurvive.client.cli.terminal.spans import duration
 from plansurvive.client.requests.connected import Connected
 from plansurvive.plans.errors import PlanError
+from plansurvive.plans.text.lists import number_of
 from plansurvive.plans.text.safe_text import safe
 from plansurvive.runtime.setting_groups.versions import PATTERN
 from plansurvive.runtime.versions.routing import BadVersion, Routing, names, routing
@@ -190,5 +191,5 @@ def _line(found: AtVersion) -> str:
     share = f", {found.percent:g} % of new plans" if found.percent else ""
     more = f" and {found.others} agents or notifiers" if found.others else ""
     lacking = ": NO WORKER, they wait" if found.is_stuck else ""
-    plans = f"{found.plans} plan{'s' * (found.plans != 1)}{more} at it, {len(found.workers)} workers{lacking}"
+    plans = f"{number_of(found.plans, 'plan')}{more} at it, {len(found.workers)} workers{lacking}"
     return f"{found.version.text}  {found.state}{share}; {plans}"

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from plansurvive.plans.flow.ids import template_of
+from plansurvive.plans.text.lists import number_of
 from plansurvive.plans.views.models import StepView
 from plansurvive.plans.views.models.card import Card
 
@@ -33,7 +34,7 @@ class Around:
         inside = [each for each in self.asking if each.startswith(f"{name}.")]
         if not inside or name in self.asking:
             return self.asking.get(name, "")
-        return f"{len(inside)} step{'s' * (len(inside) != 1)} inside will ask: {', '.join(inside[:5])}"
+        return f"{number_of(len(inside), 'step')} inside will ask: {', '.join(inside[:5])}"
 
     def will_ask(self, step: StepView) -> bool:
         """Whether it is known that the step, or one inside it, will ask."""

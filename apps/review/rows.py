@@ -34,6 +34,7 @@ from plansurvive.plans.model.step_fields import On, aliases, names
 from plansurvive.plans.proposals import Named
 from plansurvive.plans.run import Status
 from plansurvive.plans.text.lengths import seconds
+from plansurvive.plans.text.lists import number_of
 from plansurvive.plans.text.safe_text import exact, line, safe
 from plansurvive.plans.views.models import PlanView, StepView
 from plansurvive.plans.views.models.card import OR, Card
@@ -59,9 +60,7 @@ def heading(view: PlanView, width: int) -> Text:
     """Title, status, version and progress on one line; and what holds the plan up or stopped it, if need be below."""
     counts = view.counts
     done = sum(counts.get(status, 0) for status in ("completed", "skipped"))
-    steps = (
-        f"{done} of {counts['total']} steps done" if done else f"{counts['total']} step{'s' * (counts['total'] != 1)}"
-    )
+    steps = f"{done} of {counts['total']} steps done" if done else number_of(counts["total"], "step")
     waiting = len(view.pending) + sum(view.more_pending.values())
     asks = any(item.is_question for item in view.pending)
     word = PHASES[view.closing.phase] if view.closing and not view.ended_at else view.status

@@ -30,6 +30,7 @@ from plansurvive.client.page.pages import Link, done, page, ready, site_of
 from plansurvive.client.requests.plan_form import Choices, Source, checked, choices_of, requested, source_of
 from plansurvive.client.requests.roots import Roots
 from plansurvive.plans.errors import InvalidPlan, PlanError
+from plansurvive.plans.text.lists import number_of
 
 NAV = "schedules"
 LINKS = {
@@ -131,7 +132,7 @@ async def backfill(request: Request) -> Response:
         times = await backfill_schedule(client, name, typed["from"], typed["to"], typed["how"] or "buffer")
     except PlanError as error:
         return await _shown(request, name, typed, on_the_page(error))
-    return _done(request, f"{len(times)} run{'s' * (len(times) != 1)} to make up for.")
+    return _done(request, f"{number_of(len(times), 'run')} to make up for.")
 
 
 @needs(Role.OPERATOR)

@@ -8,6 +8,7 @@ from datetime import datetime, timedelta, tzinfo
 from temporalio.client import ScheduleCalendarSpec, ScheduleIntervalSpec, ScheduleRange, ScheduleSpec
 
 from plansurvive.apps.schedules.spec import DAYS, MONTHS
+from plansurvive.plans.text.lists import number_of
 
 MAX_TIMES = 8
 """Times of a day that are listed one by one."""
@@ -29,7 +30,7 @@ def span(length: timedelta) -> str:
     parts: list[str] = []
     for seconds, unit in _UNITS:
         count, left = divmod(left, seconds)
-        parts += [f"{count} {unit}{'s' * (count != 1)}"] if count else []
+        parts += [number_of(count, unit)] if count else []
     return " ".join(parts) or "0 seconds"
 
 

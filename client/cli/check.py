@@ -23,6 +23,7 @@ from plansurvive.plans.definition.scopes import walk
 from plansurvive.plans.errors import InvalidPlan, PlanError
 from plansurvive.plans.model import Plan, Problem, ToolSpec
 from plansurvive.plans.text.lengths import seconds
+from plansurvive.plans.text.lists import number_of
 from plansurvive.plans.text.safe_text import line
 from plansurvive.runtime.home_paths import home_path
 
@@ -106,20 +107,20 @@ def _report(
     as_json: bool,
     asking: Sequence[Asking] = (),
 ) -> None:
-    steps = len(plan.steps) if plan else None
+    steps = len(plan.steps) if plan else 0
     inside = sum(1 for _ in walk(plan)) - len(plan.steps) if plan else None
     lines = [found.line(problem) if found else None for problem in wrong]
     if as_json:
         rows = output.problem_rows(wrong, lines)
         asks = [each.model_dump(mode="json") for each in asking]
-        counts = {"steps": steps, "inside": inside}
+        counts = {"steps": steps if plan else None, "inside": inside}
         output.show_json({"file": file, "valid": not errors(wrong), **counts, "problems": rows, "asks": asks})
         return
     if wrong:
         output.show_problems(wrong, file, lines)
     if not errors(wrong):
         more = f" and {inside} inside them or in `finally`" if inside else ""
-        output.show(f"{line(file)}: {steps} step{'s' * (steps != 1)}{more}, ready to run")
+        output.show(f"{line(file)}: {number_of(steps, 'step')}{more}, ready to run")
         show_asking(asking)
 
 

@@ -21,6 +21,7 @@ from plansurvive.client.verbs import runs
 from plansurvive.client.verbs.runs import Choice
 from plansurvive.plans.errors import PlanError, Refused
 from plansurvive.plans.flow.ids import is_pattern
+from plansurvive.plans.text.lists import number_of
 from plansurvive.plans.text.safe_text import line
 from plansurvive.plans.views.models.card import Card
 from plansurvive.plans.views.steps.call_text import call_rows
@@ -142,7 +143,7 @@ async def _decide_all(client: Client, plan: str, choice: Choice, *, approved: bo
     for name, why in refused.items():
         output.say(f"Not decided: {line(name)}: {line(why)}")
     verb = "approved" if approved else "denied"
-    return f"{count} step{'s' * (count != 1)} '{choice.step_id}' {verb}{f' by {choice.by}' if choice.by else ''}"
+    return f"{number_of(count, 'step')} '{choice.step_id}' {verb}{f' by {choice.by}' if choice.by else ''}"
 
 
 def _report(plan: str, sentence: str, as_json: bool, **found: Any) -> None:

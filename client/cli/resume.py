@@ -23,6 +23,7 @@ from plansurvive.client.verbs.runs import Started, Summary
 from plansurvive.plans.editing.next_run import Replacement
 from plansurvive.plans.editing.step_places import setting_of
 from plansurvive.plans.errors import PlanError
+from plansurvive.plans.text.lists import number_of
 from plansurvive.plans.text.safe_text import line, quoted
 
 Follow = Annotated[bool, typer.Option("--follow", help="Follow the new run to its end.")]
@@ -112,7 +113,7 @@ def _show(plan: str, found: WouldRun, as_json: bool) -> None:
     if as_json:
         output.show_json(found.model_dump(mode="json"))
         return
-    items = [f"{name}: {count:,} item{'s' * (count != 1)} not started" for name, count in found.items.items()]
+    items = [f"{name}: {number_of(count, 'item')} not started" for name, count in found.items.items()]
     inside = [name for name in found.read_again if name not in found.runs]
     runs = [f"{name}{_condition(found, name)}{_file(found, name)}" for name in [*found.runs, *inside]]
     first = next(iter(found.keep_read), "")

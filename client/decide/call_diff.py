@@ -24,6 +24,7 @@ from plansurvive.activities.workspace.text_diff import unified_diff
 from plansurvive.activities.workspace.tree import may_hold_secrets
 from plansurvive.activities.workspace.workspace import DirectoryEntry, Workspace
 from plansurvive.plans.errors import ToolError
+from plansurvive.plans.text.lists import number_of
 from plansurvive.plans.text.safe_text import exact, line
 from plansurvive.plans.views.models.card import Card
 
@@ -227,7 +228,7 @@ def _is_secret(place: DirectoryEntry) -> bool:
 
 
 def _size(number: int) -> str:
-    return f"{number:,} byte{'s' * (number != 1)}"
+    return number_of(number, "byte")
 
 
 def _told(kind: Kind, path: str, what: str) -> CallDiff:

@@ -22,6 +22,7 @@ from plansurvive.plans.definition.parsing import read_plan
 from plansurvive.plans.errors import InvalidPlan
 from plansurvive.plans.model import Plan, Problem, Value
 from plansurvive.plans.run import Options, PlanStatus, Run
+from plansurvive.plans.text.lists import number_of
 from plansurvive.plans.text.safe_text import line
 from plansurvive.plans.views.markdown import markdown
 from plansurvive.runtime import search_attributes
@@ -148,7 +149,7 @@ def shown_of(plan: Plan, title: str, options: Options | None = None) -> dict[str
             **({"by": options.by} if options and options.by else {}),
             **_origin(plan.task_id, plan.created_at),
         },
-        "static_summary": cut(f"{line(title)} · {count} step{'s' * (count != 1)}", SUMMARY_BYTES),
+        "static_summary": cut(f"{line(title)} · {number_of(count, 'step')}", SUMMARY_BYTES),
         "static_details": cut(markdown(plan), DETAILS_BYTES),
     }
 

@@ -34,6 +34,7 @@ from plansurvive.plans.definition.output_schema import schema_problem
 from plansurvive.plans.definition.schema_keywords import no_keywords
 from plansurvive.plans.errors import PlanError
 from plansurvive.plans.run import Options
+from plansurvive.plans.text.lists import number_of
 from plansurvive.plans.text.safe_text import line, safe
 from plansurvive.plans.views.models import AgentView
 from plansurvive.plans.views.models.agents import AgentLimits
@@ -129,7 +130,7 @@ def history(
         export.mkdir(parents=True, exist_ok=True)
         exported = History(max_entries=kept.max_entries, entries=entries)
         write_whole(export / "agent-history.json", history_text(exported).encode())
-        output.say(f"Wrote {len(entries)} run{'s' * (len(entries) != 1)} to {export / 'agent-history.json'}")
+        output.say(f"Wrote {number_of(len(entries), 'run')} to {export / 'agent-history.json'}")
     elif as_json:
         rows = [entry.model_dump(mode="json", exclude_none=True) for entry in entries]
         output.show_json([{to_camel(name): value for name, value in row.items()} for row in rows])

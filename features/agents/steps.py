@@ -32,6 +32,7 @@ from plansurvive.plans.execution.schedule import Schedule
 from plansurvive.plans.log import LogKind
 from plansurvive.plans.model import Step
 from plansurvive.plans.run import Options, PlanStatus, Run
+from plansurvive.plans.text.lists import number_of
 from plansurvive.plans.usage import OVERRUN_CODE
 from plansurvive.workflows import search_attributes
 from plansurvive.workflows.in_steps import InSteps
@@ -172,7 +173,7 @@ def _done_so_far(result: dict[str, Any]) -> str:
     parts = [f"{len(tasks)} of {len(result['agent']['tasks'])} tasks"] if result["agent"]["tasks"] else []
     called = sum(result.get("called", {}).values())
     wrote = len(result["wrote"])
-    parts += [f"{called} tool call{'s' * (called != 1)}", f"{wrote} file{'s' * (wrote != 1)} written"] if called else []
+    parts += [number_of(called, "tool call"), f"{number_of(wrote, 'file')} written"] if called else []
     summaries = "".join(f"\n- {task['objective']}: {task.get('summary') or 'done'}" for task in tasks)
     return f"; done so far: {', '.join(parts)}{summaries}" if parts else ""
 

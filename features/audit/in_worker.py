@@ -37,12 +37,13 @@ class Worker(InWorker):
 
         Raises SettingError for a key that others can read.
         """
-        ledger = Ledger.of(self.settings)
+        ledger, turn = Ledger.of(self.settings), asyncio.Lock()
 
         async def note(_: CheckRequest) -> None:
             info = activity.info()
             try:
-                await asyncio.to_thread(ledger.began, info.workflow_id or "", info.workflow_run_id or "")
+                async with turn:  # else threads that others need would poll for the lock of the file
+                    await asyncio.to_thread(ledger.began, info.workflow_id or "", info.workflow_run_id or "")
             except OSError as error:
                 activity.logger.warning("the start of the plan could not be written into the ledger: %s", error)
 

@@ -6,6 +6,7 @@ from collections import Counter
 
 from plansurvive.features.forecast.model import Forecast, ForeseenStep
 from plansurvive.plans.text.lengths import seconds
+from plansurvive.plans.text.lists import number_of
 
 MARKS = {"run": "▸", "cached": "=", "skip": "–", "fail": "✗", "blocked": "✗", "depends": "?"}
 """By outlook."""
@@ -72,10 +73,8 @@ def needed(found: Forecast) -> str:
     """How long it takes and at what cost, by earlier runs."""
     if not found.earlier:
         return "No earlier run is known: no times, no tokens."
-    rests = f"by {found.earlier} earlier run{'s' * (found.earlier != 1)}"
-    without = (
-        f", without {found.untimed} step{'s' * (found.untimed != 1)} whose time is not known" if found.untimed else ""
-    )
+    rests = f"by {number_of(found.earlier, 'earlier run')}"
+    without = f", without {number_of(found.untimed, 'step')} whose time is not known" if found.untimed else ""
     time = f"It takes about {seconds(found.seconds)} {rests}{without}" if found.seconds is not None else ""
     tokens = f"about {found.tokens:,} tokens of the LLM {rests}" if found.tokens else ""
     cost = f", {found.cost:.4f} by PLANS_LLM_PRICES" if found.cost is not None and tokens else ""

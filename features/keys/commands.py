@@ -18,6 +18,7 @@ from plansurvive.features.keys.sealing import SETTING, ring_of, sealing
 from plansurvive.features.keys.settings import COMMAND, KeySettings
 from plansurvive.features.keys.source import FileSource
 from plansurvive.plans.errors import PlanError
+from plansurvive.plans.text.lists import number_of
 from plansurvive.runtime.base.atomic_file import write_whole
 from plansurvive.runtime.base.wait import locked
 from plansurvive.runtime.settings import SettingError, Settings
@@ -75,7 +76,7 @@ def check(as_json: AsJson = False) -> None:
         output.show_json({"keys": len(ring.keys), "encrypts": current.id, "ring": same, "plain": plain})
     else:
         count = len(ring.keys)
-        output.show(f"ring {same}: {count} key{'s' * (count != 1)}, {current.id} encrypts now; plain payloads: {plain}")
+        output.show(f"ring {same}: {number_of(count, 'key')}, {current.id} encrypts now; plain payloads: {plain}")
 
 
 @app.command("read")

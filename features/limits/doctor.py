@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from plansurvive.client.doctor import Finding, about
 from plansurvive.features.limits.limits_file import file_of, read_limits
+from plansurvive.plans.text.lists import number_of
 from plansurvive.runtime.settings import Settings
 
 
@@ -14,6 +15,6 @@ def findings(settings: Settings, environ: Mapping[str, str]) -> list[Finding]:  
 
     def look() -> tuple[str, str]:
         count = len(read_limits(settings).texts)
-        return f"{file_of(settings).name}: {count} limit{'s' * (count != 1)}" if count else "", ""
+        return f"{file_of(settings).name}: {number_of(count, 'limit')}" if count else "", ""
 
     return about("limits", look)

@@ -17,6 +17,7 @@ from plansurvive.features.outputs.attempts import Attempts, Known, Shown
 from plansurvive.plans.activity_io import STDERR, STDOUT
 from plansurvive.plans.errors import PlanError, ToolError
 from plansurvive.plans.flow.ids import around, lineage
+from plansurvive.plans.text.lists import number_of
 from plansurvive.runtime.errors import NotConnected
 from plansurvive.runtime.value_store import ValueStore
 
@@ -181,7 +182,7 @@ async def raw(
     found = (await Attempts(client, plan, step).known()).attempts
     number = len(found) if attempt is None else attempt
     if not 1 <= number <= len(found):
-        raise PlanError(f"step '{step}' has {len(found)} recorded attempt{'s' * (len(found) != 1)}", "NO_SUCH_ATTEMPT")
+        raise PlanError(f"step '{step}' has {number_of(len(found), 'recorded attempt')}", "NO_SUCH_ATTEMPT")
     position: Position = {STDOUT: 0, STDERR: 0}
     async for piece in output(found[number - 1].attempt, store, position):
         if piece.stream == stream:

@@ -7,6 +7,7 @@ from typing import Any
 
 from plansurvive.plans.in_views import InViews
 from plansurvive.plans.proposals import Named, Proposal, named, whole
+from plansurvive.plans.text.lists import number_of
 
 KIND = "recovery"
 
@@ -22,7 +23,7 @@ def _parts(step_id: str, tool: str, args: Mapping[str, Any]) -> list[Named]:
     words = {
         "retry": "call it again, with other arguments" if changed is not None else "call it again, unchanged",
         "skip": "skip it; steps that do not use its value continue",
-        "insert": f"insert {len(steps)} step{'s' * (len(steps) != 1)}, then call it again",
+        "insert": f"insert {number_of(len(steps), 'step')}, then call it again",
     }
     parts = [Named(KIND, f"of step '{step_id}': {words.get(str(action), action)}")]
     parts += [Named("reason", given.pop("reason"))] if given.get("reason") else []

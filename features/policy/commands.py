@@ -33,6 +33,7 @@ from plansurvive.plans.definition.foreign_names import CALLS
 from plansurvive.plans.definition.near_names import Hints
 from plansurvive.plans.errors import PlanError
 from plansurvive.plans.model import ToolSpec
+from plansurvive.plans.text.lists import number_of
 from plansurvive.plans.text.safe_text import line
 
 INVALID = 2
@@ -69,7 +70,7 @@ def check(as_json: AsJson = False) -> None:
             output.show(f"warning: {line(str(each))}")
         if found.policy:
             count = len(found.policy.rules)
-            output.show(f"{path}: {count} rule{'s' * (count != 1)}, hash {found.policy.hash[:12]}")
+            output.show(f"{path}: {number_of(count, 'rule')}, hash {found.policy.hash[:12]}")
     if found.policy is None:
         raise typer.Exit(INVALID)
 

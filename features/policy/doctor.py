@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from plansurvive.client.doctor import Finding, about
 from plansurvive.features.policy.policy_file import file_of, policy_of
+from plansurvive.plans.text.lists import number_of
 from plansurvive.runtime.settings import Settings
 
 
@@ -17,6 +18,6 @@ def findings(settings: Settings, environ: Mapping[str, str]) -> list[Finding]:  
         if policy is None:
             return "", ""
         count = len(policy.rules)
-        return f"{file_of(settings).name}: {count} rule{'s' * (count != 1)}", ""
+        return f"{file_of(settings).name}: {number_of(count, 'rule')}", ""
 
     return about("policy", look)

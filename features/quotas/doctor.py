@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from plansurvive.client.doctor import Finding, about
 from plansurvive.features.quotas.quotas_file import FILE, read_quotas
+from plansurvive.plans.text.lists import number_of
 from plansurvive.runtime.settings import Settings
 
 
@@ -14,6 +15,6 @@ def findings(settings: Settings, environ: Mapping[str, str]) -> list[Finding]:  
 
     def look() -> tuple[str, str]:
         named = read_quotas(settings)
-        return f"{FILE}: {len(named)} label{'s' * (len(named) != 1)} with a quota of plans" if named else "", ""
+        return f"{FILE}: {number_of(len(named), 'label')} with a quota of plans" if named else "", ""
 
     return about("quotas", look)

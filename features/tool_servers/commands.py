@@ -17,6 +17,7 @@ from plansurvive.features.tool_servers.listings import read_listings
 from plansurvive.features.tool_servers.servers import read_servers
 from plansurvive.features.tool_servers.tools import refresh as refreshed
 from plansurvive.plans.model import Value
+from plansurvive.plans.text.lists import number_of
 from plansurvive.plans.text.safe_text import line
 from plansurvive.runtime.settings import Settings
 
@@ -93,7 +94,7 @@ def login(server: Server) -> None:
 def _show(found: list[ServerView]) -> None:
     table = Table.grid(padding=(0, 2, 0, 0))
     for each in found:
-        count = f"{len(each.tools)} tool{'s' * (len(each.tools) != 1)}"
+        count = number_of(len(each.tools), "tool")
         asks = f", {len(each.asks)} need approval" if each.asks else ""
         since = f"since {each.since.astimezone():%Y-%m-%d %H:%M}" if each.since else ""
         style = "red" if each.state == "failed" else ""

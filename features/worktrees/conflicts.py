@@ -17,7 +17,7 @@ from plansurvive.activities.workspace.file_names import visible
 from plansurvive.features.worktrees.git import Git, GitFailed
 from plansurvive.features.worktrees.model import OTHER, Choice, ConflictPlace, WorktreeConflict
 from plansurvive.plans.errors import ToolError
-from plansurvive.plans.text.lists import some
+from plansurvive.plans.text.lists import number_of, some
 from plansurvive.plans.text.safe_text import line
 
 CONFLICT = "WORKTREE_CONFLICT"
@@ -105,7 +105,7 @@ class Merging:
                 fields |= _fields(name, place, self.into, self.what)
         left = len(open_) - asked
         head = f"{self.what[:1].upper()}{self.what[1:]} and {self.into} have changed the same lines. What counts?"
-        rest = [f"{left} more file{'s' * (left != 1)} in conflict will be asked about next."] if left else []
+        rest = [f"{number_of(left, 'more file')} in conflict will be asked about next."] if left else []
         foot = "For each place: ours, theirs, both, or other lines (of a file: ours or theirs). All else is merged."
         schema = {"type": "object", "properties": fields, "required": list(places), "additionalProperties": False}
         question = {"question": "\n".join([head, foot, *rest, *rows]), "schema": schema}

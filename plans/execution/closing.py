@@ -22,6 +22,7 @@ from plansurvive.plans.flow.closing_state import Closing
 from plansurvive.plans.log import LogKind
 from plansurvive.plans.run import PlanStatus, Run
 from plansurvive.plans.run.undone import to_undo
+from plansurvive.plans.text.lists import number_of
 
 ROLLS_BACK = frozenset({PlanStatus.FAILED, PlanStatus.PARTIAL, PlanStatus.CANCELLED})
 """The statuses of a plan that make it roll back."""
@@ -69,4 +70,4 @@ def _first(schedule: Schedule, now: datetime, *, cancelled: bool) -> Closing | N
 
 
 def _steps(count: int) -> str:
-    return f"{count} step{'s' * (count != 1)}"
+    return number_of(count, "step")

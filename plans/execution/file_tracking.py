@@ -18,7 +18,7 @@ from plansurvive.plans.log import LogKind
 from plansurvive.plans.model import Step
 from plansurvive.plans.run import Run
 from plansurvive.plans.run.step_call import upcoming
-from plansurvive.plans.text.lists import some
+from plansurvive.plans.text.lists import number_of, some
 
 MAX_STAMPS = 2_000
 """Maximum number of stamps sent with a call whose path the workflow does not know: it is in a value outside history."""
@@ -142,7 +142,7 @@ def clear(run: Run, text: str, now: datetime) -> None:
     """
     files = run.files
     number = len(files.stamps)
-    forgot = f"{text}: {number} file stamp{'s' * (number != 1)} and {len(files.notes_seen)} agents.md forgotten"
+    forgot = f"{text}: {number_of(number, 'file stamp')} and {len(files.notes_seen)} agents.md forgotten"
     files.clear_session()
     run.notes.clear()
     run.note(LogKind.CLEARED, forgot, now)

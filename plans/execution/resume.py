@@ -39,7 +39,7 @@ from plansurvive.plans.run.step_call import StepValues
 from plansurvive.plans.run.undone import outcomes, unclosed, undone_steps
 from plansurvive.plans.run.unknown_step import unknown_step
 from plansurvive.plans.step_state import SKIPPED
-from plansurvive.plans.text.lists import some
+from plansurvive.plans.text.lists import number_of, some
 
 INTERRUPTED = "interrupted"
 """Prefix of `Run.stopped` of an interrupted run."""
@@ -317,10 +317,10 @@ def _note(run: Run, new: Run, what: str, by: str, now: datetime) -> None:
     count, items = len(found.runs), sum(found.items.values())
     more = f" and {count - NAMED} more" if count > NAMED else ""
     which = f" ({', '.join(found.runs[:NAMED])}{more})" if count else ""
-    starts = f", {items:,} item{'s' * (items != 1)} to start" if items else ""
+    starts = f", {number_of(items, 'item')} to start" if items else ""
     retained = len(unclosed(run).steps) - len(_restarted(run, new))
     ends = ", and `finally`" if not count and run.plan.finally_ else ""
-    text = f"{what}{who}: {count} step{'s' * (count != 1)} to run{which}{starts}{ends}, {retained} retained"
+    text = f"{what}{who}: {number_of(count, 'step')} to run{which}{starts}{ends}, {retained} retained"
     # What `with_read_again` noted belongs to the new run, whose own log begins with its first entry.
     own = [each for each in new.log if each.kind is LogKind.CHANGED and run.ended is not None and each.time > run.ended]
     new.log = [each for each in new.log if each not in own]

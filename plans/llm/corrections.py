@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from plansurvive.plans.llm.prompt_parts import Prompt, data, joined, one_line, section
+from plansurvive.plans.text.lists import number_of
 
 ANSWER_CHARACTERS = 20_000
 
@@ -23,5 +24,5 @@ def correction_prompt(first: Prompt, answer: str, problems: Sequence[str], attem
 
 def correction_section(attempts_left: int) -> str:
     """The end of a request for a correction."""
-    left = f"{attempts_left} attempt{'s' * (attempts_left != 1)} left"
+    left = f"{number_of(attempts_left, 'attempt')} left"
     return section("CORRECTION", f"Return the complete answer again, with every problem above fixed ({left}).")

@@ -17,6 +17,7 @@ from pydantic import Field
 from plansurvive.plans.llm.chosen_tools import chosen_tools, said_of
 from plansurvive.plans.llm.shortened import json_line
 from plansurvive.plans.model import ToolSpec, Value
+from plansurvive.plans.text.lists import number_of
 
 RESULT_CHARACTERS = 4_000
 """Maximum characters of one tool result in a prompt."""
@@ -114,7 +115,7 @@ def outcomes_text(outcomes: Sequence[ToolOutcome]) -> str:
         rows.insert(0, row)
     left = len(outcomes) - len(rows)
     if left:
-        rows.insert(0, f"[{left} earlier result{'s' * (left != 1)} left out; {READ_RESULT} shows them by call number]")
+        rows.insert(0, f"[{number_of(left, 'earlier result')} left out; {READ_RESULT} shows them by call number]")
     return "\n".join(rows)
 
 

@@ -17,6 +17,8 @@ import unicodedata
 from collections.abc import Iterator
 from functools import lru_cache
 
+from plansurvive.plans.text.lists import number_of
+
 _UNSAFE = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b\u200e\u200f\u2028-\u202e"
     "\u2060-\u206f\u2800\u3164\ud800-\udfff\ue000-\uf8ff\ufeff\uffa0\ufff0-\ufffb\U0001bca0-\U0001bca3"
@@ -105,7 +107,7 @@ def unusual(text: str) -> list[str]:
     rows += [f"{len(match[0])} spaces in a row" for match in _SPACES.finditer(text)][:1]
     rows += [f"{len(match[0]) - 1} empty lines in a row" for match in _BLANK.finditer(text)][:1]
     trailing = sum(1 for _ in _TRAILING.finditer(text))
-    return rows + ([f"spaces at the end of {trailing} line{'s' * (trailing != 1)}"] if trailing else [])
+    return rows + ([f"spaces at the end of {number_of(trailing, 'line')}"] if trailing else [])
 
 
 def json_text(text: str) -> str:

@@ -13,7 +13,7 @@ from plansurvive.plans.flow.ids import is_pattern, lineage, pattern_of, template
 from plansurvive.plans.in_views import NO_VIEWS, ViewSet
 from plansurvive.plans.model.identities import AGENT_PREFIX
 from plansurvive.plans.run import ENDED, PlanStatus, Status
-from plansurvive.plans.text.lists import some
+from plansurvive.plans.text.lists import number_of, some
 from plansurvive.plans.text.safe_text import line, quoted
 from plansurvive.plans.usage import OVERRUN_CODE
 from plansurvive.plans.views.models.card import command
@@ -72,7 +72,7 @@ def _lost(summary: Summary, name: str) -> list[NextAction]:
 
 def _review(summary: Summary, name: str) -> list[NextAction]:
     if summary.problems:
-        count = f"{summary.problems} problem{'s' * (summary.problems != 1)}"
+        count = number_of(summary.problems, "problem")
         return [
             NextAction(f"plan review {name}", f"shows the {count} to fix before it can start"),
             NextAction(f'plan regenerate {name} "FEEDBACK"', "has the LLM revise it"),

@@ -22,6 +22,7 @@ from plansurvive.plans.model import Step
 from plansurvive.plans.run import PlanStatus, Run, Status, StepState
 from plansurvive.plans.run.undone import shown_steps
 from plansurvive.plans.step_state import ASKING
+from plansurvive.plans.text.lists import number_of
 from plansurvive.plans.text.safe_text import line, quoted
 from plansurvive.plans.views import details
 from plansurvive.plans.views.models.live import ended_text
@@ -171,7 +172,7 @@ def _attempts(run: Run, step: Step, state: StepState) -> list[str]:
     rows = [f"      A{text.removeprefix('a')}" for text in texts]
     # Where an agent makes the calls, those that are not listed are no attempts; `Tools` counts them.
     more = len(retried) - len(rows) + (0 if step.tool in run.views.delegated else state.more_past)
-    in_others = [f"      {number} attempt{'s' * (number != 1)} in plan {line(name)}" for name, number in before.items()]
+    in_others = [f"      {number_of(number, 'attempt')} in plan {line(name)}" for name, number in before.items()]
     return [*in_others, *([f"      {more} earlier attempts"] if more else []), *(line(row) for row in rows)]
 
 
@@ -239,7 +240,7 @@ def _tools_inside(run: Run, census: Census, step_id: str) -> list[str]:
 
 
 def _in_words(counts: Mapping[str, int]) -> str:
-    return ", ".join(f"{line(name)} ({count:,} call{'s' * (count != 1)})" for name, count in counts.items())
+    return ", ".join(f"{line(name)} ({number_of(count, 'call')})" for name, count in counts.items())
 
 
 def _only_asked(call: PastCall) -> bool:

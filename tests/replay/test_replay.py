@@ -18,7 +18,7 @@ ROOT = HERE.parent.parent
 CODE = ("plansurvive", "plans", "runtime", "workflows", "activities", "client", "features", "worker.py")
 
 MUTATIONS = {
-    "another activity id": ("tool_call.py", "activity_id=call_name(", 'activity_id="x" + call_name('),
+    "another activity id": ("tool_call.py", "call_name(name, run", 'call_name(f"x{name}", run'),
     "another order": (
         "execution.py",
         "in self.schedule.ready if name not",

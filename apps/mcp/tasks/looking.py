@@ -32,7 +32,7 @@ from plansurvive.client.rpc import RPC_TIMEOUT, ask_view, describe, has_ended
 from plansurvive.client.verbs.summary import wait
 from plansurvive.plans.errors import InvalidPlan, PlanError
 from plansurvive.plans.run import PlanStatus
-from plansurvive.plans.text.lists import some
+from plansurvive.plans.text.lists import number_of, some
 from plansurvive.plans.views.models import BriefView
 from plansurvive.plans.views.queries import BRIEF
 from plansurvive.plans.views.summary import Summary
@@ -74,7 +74,7 @@ async def task_of(here: Connected, plan: str, deciding: Deciding, view: BriefVie
 
 def _wanted(here: Connected, plan: str, waits: Waiting) -> str:
     """What waits for a person, and where it is decided if not here."""
-    texts = [f"{len(waits.asked)} decision{'s' * (len(waits.asked) != 1)} asked of the person"] if waits.asked else []
+    texts = [f"{number_of(len(waits.asked), 'decision')} asked of the person"] if waits.asked else []
     steps = list(dict.fromkeys(item.step_id for item in waits.elsewhere))
     if steps or waits.review:
         names = some(steps, 5)

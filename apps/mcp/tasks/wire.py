@@ -13,7 +13,7 @@ from typing import Any, Literal, NamedTuple
 from mcp.types import INTERNAL_ERROR, CallToolResult
 
 from plansurvive.plans.run import PlanStatus, Status
-from plansurvive.plans.text.lists import some
+from plansurvive.plans.text.lists import number_of, some
 from plansurvive.plans.text.safe_text import line
 from plansurvive.plans.views.models import BriefView
 
@@ -99,7 +99,7 @@ def progress(view: BriefView) -> str:
     running = [step.id for step in view.steps if step.status is Status.RUNNING]
     now = f"; running: {some(running, MAX_NAMED)}" if running else ""
     paused = "; paused" if view.status is PlanStatus.PAUSED else ""
-    return f"{done} of {total} step{'s' * (total != 1)} done{now}{paused}"
+    return f"{done} of {number_of(total, 'step')} done{now}{paused}"
 
 
 def changed(view: BriefView, created: datetime) -> datetime:

@@ -20,6 +20,7 @@ from plansurvive.plans.definition.parsing import read_plan
 from plansurvive.plans.errors import PlanError
 from plansurvive.plans.model import Input, Plan
 from plansurvive.plans.model.template import Template
+from plansurvive.plans.text.lists import number_of
 from plansurvive.plans.text.safe_text import line, safe
 from plansurvive.runtime.settings import Settings
 
@@ -55,7 +56,7 @@ class Offer:
     def _description(self) -> str:
         about = safe(self.template.description or self.plan.title or f"Runs the saved plan {self.template.name}.")
         steps = len(self.plan.steps)
-        told = f"Starts a durable plan of {steps} step{'s' * (steps != 1)}, and waits a while for its end."
+        told = f"Starts a durable plan of {number_of(steps, 'step')}, and waits a while for its end."
         return f"{about[:MAX_DESCRIPTION]}\n\n{told} Template {self.template.label}."
 
 

@@ -18,6 +18,7 @@ from plansurvive.apps.schedules.control import (
 from plansurvive.client.cli.terminal import output, session
 from plansurvive.client.cli.terminal.options import AsJson
 from plansurvive.client.cli.terminal.session import Connected
+from plansurvive.plans.text.lists import number_of
 from plansurvive.plans.text.safe_text import line
 
 Note = Annotated[str, typer.Option("--note", metavar="TEXT", help="Why, shown with the schedule.")]
@@ -69,7 +70,7 @@ def backfill(
     if as_json:
         output.show_json({"name": name, "times": [each.isoformat().replace("+00:00", "Z") for each in times]})
     else:
-        output.show(f"{len(times)} run{'s' * (len(times) != 1)} to make up for; see: plan list --schedule {line(name)}")
+        output.show(f"{number_of(len(times), 'run')} to make up for; see: plan list --schedule {line(name)}")
 
 
 def delete(name: Name, as_json: AsJson = False) -> None:

@@ -18,6 +18,7 @@ from plansurvive.client.cli.terminal import output, session
 from plansurvive.client.cli.terminal.options import AsJson
 from plansurvive.client.cli.terminal.session import Connected
 from plansurvive.plans.errors import PlanError
+from plansurvive.plans.text.lists import number_of
 from plansurvive.plans.text.safe_text import line
 
 if TYPE_CHECKING:
@@ -83,7 +84,7 @@ def _head(found: ScheduleView) -> list[str]:
         "when": "; ".join([*found.when, *filter(None, bounds)]) + f", {line(found.timezone)}",
         "overlap": found.overlap + (", pauses when a run does not complete" if found.pause_on_failure else ""),
         "catch-up": f"what is at most {found.catchup} late is still started",
-        "plan": f"{count} step{'s' * (count != 1)}" + (f", from {line(found.source)}" if found.source else ""),
+        "plan": number_of(count, "step") + (f", from {line(found.source)}" if found.source else ""),
         "workspace": line(found.workspace or "the worker's own"),
         "inputs": ", ".join(f"{line(key)}={line(output.compact(value))}" for key, value in found.inputs.items()),
         "approvals": "given in advance (--yes)" if found.approve_all else "",

@@ -35,6 +35,7 @@ from plansurvive.plans.definition.questions import misfit
 from plansurvive.plans.errors import InvalidPlan, Refused
 from plansurvive.plans.flow.ids import is_pattern
 from plansurvive.plans.in_views import Viewer
+from plansurvive.plans.text.lists import number_of
 
 MOST_CARDS = 100
 """Decisions shown in the inbox, oldest first; the others come up once these are decided."""
@@ -203,7 +204,7 @@ async def _decided_all(request: Request, form: FormData, choice: Choice, *, appr
     except Refused as error:
         inbox_of(request).forget(plan)
         return done(request, "/inbox", error.message)
-    said = f"{count} item{'s' * (count != 1)} of '{choice.step_id}' {'approved' if approved else 'denied'}"
+    said = f"{number_of(count, 'item')} of '{choice.step_id}' {'approved' if approved else 'denied'}"
     more = "".join(f"; not decided: {name}: {why}" for name, why in list(refused.items())[:5])
     return _done(request, form, plan, said + more)
 

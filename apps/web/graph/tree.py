@@ -17,6 +17,7 @@ from plansurvive.plans.definition.scopes import CATCH, FINALLY, UNDO, walk_step
 from plansurvive.plans.flow.ids import around, inner_id, lineage, template_of
 from plansurvive.plans.flow.outline import kind_of
 from plansurvive.plans.model import Plan, Step
+from plansurvive.plans.text.lists import number_of
 from plansurvive.plans.text.safe_text import line
 from plansurvive.plans.views.graphs.plan_nodes import written_text
 from plansurvive.plans.views.models import BriefStep, ChildView, InsideView, PlanView, StepView
@@ -177,7 +178,7 @@ def _needs_of(name: str, owner: str, step: Step | None, ids: set[str], before: S
 
 def _holding(node: Node, inner: Sequence[Node], more: int) -> Node:
     """The node with what is inside it, and with a node that stands for those that are not listed."""
-    rest = [Node(f"{node.id} {MORE}", f"{more:,} more step{'s' * (more != 1)}", MORE)] if more else []
+    rest = [Node(f"{node.id} {MORE}", number_of(more, "more step"), MORE)] if more else []
     return node._replace(inside=(*inner, *rest)) if inner or rest else node
 
 

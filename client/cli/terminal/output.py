@@ -21,6 +21,7 @@ from rich.text import Text
 from plansurvive.client.cli.terminal.console import SafeConsole
 from plansurvive.client.cli.terminal.environment import default, environ
 from plansurvive.plans.errors import InvalidPlan, PlanError
+from plansurvive.plans.text.lists import number_of
 from plansurvive.plans.text.safe_text import json_text, line, safe
 from plansurvive.runtime.settings import said
 
@@ -200,8 +201,8 @@ def show_problems(
     """
     errors = sum(problem.severity == "error" for problem in problems)
     warnings = len(problems) - errors
-    console, counts = err(), [_count(errors, "problem")] if errors else []
-    counts += [_count(warnings, "warning")] if warnings else []
+    console, counts = err(), [number_of(errors, "problem")] if errors else []
+    counts += [number_of(warnings, "warning")] if warnings else []
     named = f" {shlex.quote(where)}" if where and Path(where).is_file() else _FILE
     text = Text.assemble((f"{head or line(where) or 'The plan'}{'' if head else ':'} {', '.join(counts)}", "bold"))
     for problem, number in zip_longest(problems, lines):
@@ -219,10 +220,6 @@ def show_problems(
 
 _FILE = " FILE"
 """What commands in the messages of problems name, where the plan file is not known."""
-
-
-def _count(number: int, what: str) -> str:
-    return f"{number} {what}{'s' * (number != 1)}"
 
 
 def compact(value: Any) -> str:

@@ -32,6 +32,7 @@ from plansurvive.plans.llm.prompt_parts import (
     section,
 )
 from plansurvive.plans.model import Value
+from plansurvive.plans.text.lists import number_of
 
 UNUSABLE_CHARACTERS = 4_000
 """Maximum length of an answer that was not usable, as it is repeated to the model."""
@@ -143,7 +144,7 @@ class Conversation(Value):
         if not self.earlier and not self.left_out:
             return ""
         calls = f", calls 1 to {self.left_out_to}" if self.left_out_to else ""
-        gone = f"[{self.left_out} line{'s' * (self.left_out != 1)} left out{calls}]" if self.left_out else ""
+        gone = f"[{number_of(self.left_out, 'line')} left out{calls}]" if self.left_out else ""
         rows = [_EARLIER, gone, *(each.line for each in self.earlier)]
         return section("EARLIER CALLS", "\n".join(filter(None, rows)))
 

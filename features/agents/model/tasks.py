@@ -16,6 +16,7 @@ from pydantic import Field
 from plansurvive.features.agents.model.answers import AgentAnswer, Confidence, SimpleAnswer, ToolUse
 from plansurvive.features.agents.model.order import AgentEnd
 from plansurvive.plans.model import Value
+from plansurvive.plans.text.lists import number_of
 from plansurvive.plans.views.models.agents import MAX_NUDGES, Task, TaskStatus
 
 PLAN_ACTIONS = "plan_actions"
@@ -173,7 +174,7 @@ def meaning_of_simple(answer: SimpleAnswer, nudges: int = 0, limit: int = MAX_NU
     """Decide on an answer in simple mode: calls continue, an answer ends, `plan_actions` switches to complex mode."""
     if any(call.tool == PLAN_ACTIONS for call in answer.tool_calls):
         others = len(answer.tool_calls) - sum(call.tool == PLAN_ACTIONS for call in answer.tool_calls)
-        note = f"the task list comes first: {others} other tool call{'s' * (others != 1)} not made" if others else ""
+        note = f"the task list comes first: {number_of(others, 'other tool call')} not made" if others else ""
         return Decision(plan_actions=True, note=note)
     if answer.tool_calls:
         early = "Your answer came together with tool_calls. The calls were made: answer once you have seen the results."
