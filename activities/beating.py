@@ -14,7 +14,7 @@ BEAT = 3.0
 
 @asynccontextmanager
 async def beating(seconds: float = BEAT) -> AsyncIterator[None]:
-    """Heartbeat until the block ends, every so many seconds."""
+    """Heartbeat until the block ends, every so many seconds; when it begins, the server has just been told."""
     task = asyncio.create_task(_beat(seconds))
     try:
         yield
@@ -26,5 +26,5 @@ async def beating(seconds: float = BEAT) -> AsyncIterator[None]:
 
 async def _beat(seconds: float) -> None:
     while True:
-        activity.heartbeat()
         await asyncio.sleep(seconds)
+        activity.heartbeat()

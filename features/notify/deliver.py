@@ -14,7 +14,6 @@ import asyncio
 import secrets
 import time
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
@@ -23,6 +22,7 @@ from temporalio import activity
 from temporalio.common import WorkflowIDReusePolicy
 from temporalio.exceptions import ApplicationError
 
+from plansurvive.activities.beating import beating
 from plansurvive.activities.tools.tool import no_fault
 from plansurvive.features.notify import cloud_event, webhook
 from plansurvive.features.notify.channels import Channel
@@ -81,23 +81,19 @@ class Notifier:
     @activity.defn(name="notify")
     async def notify(self, delivery: Delivery) -> Delivered:
         """Send one message, if what it is about still waits. Returns which of its decisions do."""
-        beats = asyncio.create_task(_heartbeats())
         try:
-            said = await asyncio.to_thread(self._signed, delivery.notices)
-            items = await items_of(activity.client(), said, activity.info().attempt, self.views)
-            if not items:
-                return Delivered(sent=False)
-            await self.send(delivery, items)
-            return Delivered(sent=True, still=[each.notice.id for each in items])
+            async with beating(1.0):  # a dead worker's message is then sent by another within seconds
+                said = await asyncio.to_thread(self._signed, delivery.notices)
+                items = await items_of(activity.client(), said, activity.info().attempt, self.views)
+                if not items:
+                    return Delivered(sent=False)
+                await self.send(delivery, items)
+                return Delivered(sent=True, still=[each.notice.id for each in items])
         except NotDelivered as error:
             pause = timedelta(seconds=error.wait) if error.wait else None
             raise ApplicationError(error.text, type=CODE, non_retryable=error.lasting, next_retry_delay=pause) from None
         except SettingError as error:
             raise ApplicationError(error.message, type=CODE, next_retry_delay=MENDED_AFTER) from None
-        finally:
-            beats.cancel()
-            with suppress(asyncio.CancelledError):
-                await beats
 
     def _proofs(self, news: News) -> dict[str, Signature]:
         """The signatures of all that the news says: somebody else may signal a `NotifyWorkflow` as well."""
@@ -185,10 +181,3 @@ def _is_signed(notice: Notice, key: str) -> bool:
         return False
     content = signed_bytes(NEWS, subject.workflow_id, subject.run_id, notice.content, proof.id, proof.time)
     return is_by(key, proof, content)
-
-
-async def _heartbeats() -> None:
-    """Tell the server that the worker lives: a dead one's message is then sent by another within seconds."""
-    while True:
-        activity.heartbeat()
-        await asyncio.sleep(1)
