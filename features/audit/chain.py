@@ -25,10 +25,10 @@ def origin(workflow_id: str, run_id: str) -> str:
     return digest_of([_DOMAIN, workflow_id, run_id])
 
 
-def chained(acts: Iterable[Act], start: str) -> list[Entry]:
-    """The acts as a chain."""
+def chained(acts: Iterable[Act], start: str, first: int = 1) -> list[Entry]:
+    """The acts as a chain, or as the part of one that begins with entry number `first`, behind the hash `start`."""
     found, previous = list[Entry](), start
-    for number, act in enumerate(acts, 1):
+    for number, act in enumerate(acts, first):
         data = act.model_dump(mode="json", exclude_defaults=True) | {"number": number, "previous": previous}
         previous = digest_of(data)
         found.append(Entry.model_validate(data | {"hash": previous}))

@@ -10,7 +10,7 @@ from datetime import UTC, datetime, timedelta
 from temporalio.client import Client, WorkflowExecutionDescription
 from temporalio.service import RPCError, RPCStatusCode
 
-from plansurvive.features.audit.chain import chained, origin
+from plansurvive.features.audit.chain import chained, head, origin
 from plansurvive.features.audit.entries import Act, Entry
 from plansurvive.features.audit.events import Reader
 from plansurvive.features.audit.outcomes import Sent
@@ -101,6 +101,9 @@ async def read_runs(client: Client, workflow_id: str, first: str, runs: Sequence
         if following and following not in [*done, *left]:  # it began since the runs were listed
             left.insert(0, following)
     ended = bool(acts) and acts[-1].action == "ended"
-    entries = chained(acts, origin(workflow_id, first))
+    entries, start = list[Entry](), origin(workflow_id, first)
+    for place in range(0, len(acts), AT_ONCE):
+        entries += chained(acts[place : place + AT_ONCE], head(entries, start), place + 1)
+        await asyncio.sleep(0)
     untold = () if reader.signals.are_told else tuple(reader.signals.sent)
     return Record(workflow_id, first, entries, ended, untold, done[-1], tuple(sorted(reader.before - {*done})))
