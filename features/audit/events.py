@@ -71,7 +71,7 @@ class Reader:
     """Reads the events of one workflow, all runs of it in order."""
 
     def __init__(self, client: Client, workflow_id: str) -> None:
-        self._client, self._workflow = client, workflow_id
+        self._client, self.workflow_id = client, workflow_id
         self._nonce = self._previous = ""
         self.signals, self._count = Signals(), 0
         self._calls: dict[int, dict[str, Any]] = {}
@@ -190,7 +190,7 @@ class Reader:
             SCHEDULED_BY in found.search_attributes.indexed_fields
         ) else [""]  # fmt: skip
         parent = found.parent_workflow_execution.workflow_id
-        fields = of_start(await self._only(found.input), self._workflow, short(schedule, 1_000))
+        fields = of_start(await self._only(found.input), self.workflow_id, short(schedule, 1_000))
         fields["linked"] = parent[:1_000] or fields["linked"]
         fields["outcome"] = REPEATS.get(found.initiator, fields["outcome"])
         return {"action": "started", "client": short(found.identity), "tool": short(found.workflow_type.name)} | fields

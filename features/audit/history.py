@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
@@ -88,22 +88,46 @@ async def read_runs(client: Client, workflow_id: str, first: str, runs: Sequence
     """The record of these runs, which are all of one start. Raises RPCError."""
     reader, acts, left, done = Reader(client, workflow_id), list[Act](), list(runs), list[str]()
     while left:
-        run_id, count, following = left.pop(0), 0, ""
-        reader.of_next_run(run_id)
+        run_id, following = left.pop(0), ""
         done.append(run_id)
-        async for event in client.get_workflow_handle(workflow_id, run_id=run_id).fetch_history_events():
-            acts += await reader.acts(event)
-            ended = getattr(event, event.WhichOneof("attributes") or "", None)
-            following = getattr(ended, "new_execution_run_id", "")
-            count += 1
-            if count % AT_ONCE == 0:
-                await asyncio.sleep(0)  # decoding does not let go by itself
+        async for found, following in _acts(client, reader, run_id):  # noqa: B007 - that of its last event
+            acts += found
         if following and following not in [*done, *left]:  # it began since the runs were listed
             left.insert(0, following)
-    ended = bool(acts) and acts[-1].action == "ended"
-    entries, start = list[Entry](), origin(workflow_id, first)
+    return await _record(reader, first, acts, done)
+
+
+async def read_alone(client: Client, workflow_id: str, run_id: str) -> Record | None:
+    """The record of a run that is the only one of its start, as most are; None if it goes on from another, or in one.
+
+    Whether somebody has reset it is not asked. Raises RPCError.
+    """
+    reader, acts, following = Reader(client, workflow_id), list[Act](), ""
+    async for found, following in _acts(client, reader, run_id):  # noqa: B007 - as above
+        if reader.before:
+            return None
+        acts += found
+    return None if following else await _record(reader, run_id, acts, [run_id])
+
+
+async def _acts(client: Client, reader: Reader, run_id: str) -> AsyncIterator[tuple[list[Act], str]]:
+    """What the events of a run say, each with the run that follows, if it is the last of one that continues."""
+    reader.of_next_run(run_id)
+    count = 0
+    async for event in client.get_workflow_handle(reader.workflow_id, run_id=run_id).fetch_history_events():
+        ended = getattr(event, event.WhichOneof("attributes") or "", None)
+        yield await reader.acts(event), getattr(ended, "new_execution_run_id", "")
+        count += 1
+        if count % AT_ONCE == 0:
+            await asyncio.sleep(0)  # decoding does not let go by itself
+
+
+async def _record(reader: Reader, first: str, acts: Sequence[Act], done: Sequence[str]) -> Record:
+    workflow_id, entries = reader.workflow_id, list[Entry]()
     for place in range(0, len(acts), AT_ONCE):
-        entries += chained(acts[place : place + AT_ONCE], head(entries, start), place + 1)
+        part = acts[place : place + AT_ONCE]
+        entries += chained(part, head(entries, origin(workflow_id, first)), place + 1)
         await asyncio.sleep(0)
+    ended = bool(acts) and acts[-1].action == "ended"
     untold = () if reader.signals.are_told else tuple(reader.signals.sent)
     return Record(workflow_id, first, entries, ended, untold, done[-1], tuple(sorted(reader.before - {*done})))

@@ -14,7 +14,7 @@ import asyncio
 import logging
 from datetime import UTC, datetime, timedelta
 
-from temporalio.client import Client, WorkflowExecution
+from temporalio.client import Client, WorkflowExecution, WorkflowExecutionStatus
 from temporalio.service import RPCError, RPCStatusCode
 
 from plansurvive.features.audit import files, history
@@ -29,6 +29,14 @@ EVERY = 30.0
 OVERLAP = timedelta(minutes=10)
 """How much later than a workflow's end the server's index may have it."""
 KINDS = "'PlanWorkflow', 'AgentWorkflow', 'CodingAgentWorkflow', 'ChangesWorkflow'"
+
+ALONE = frozenset({
+    WorkflowExecutionStatus.COMPLETED,
+    WorkflowExecutionStatus.FAILED,
+    WorkflowExecutionStatus.CANCELED,
+    WorkflowExecutionStatus.TIMED_OUT,
+})  # fmt: skip
+"""How a run ends that may be the only one of its start; a reset terminates one that has not ended."""
 
 
 class Keeper:
@@ -68,26 +76,32 @@ class Keeper:
         return self._settings.task_queue.replace("\\", "\\\\").replace("'", "\\'")
 
     async def _write(self, listed: WorkflowExecution) -> int:
-        directory = self._settings.state_dir
-        if await asyncio.to_thread(files.has_run, directory, listed.id, listed.run_id or ""):
+        directory, name, run_id = self._settings.state_dir, listed.id, listed.run_id or ""
+        if await asyncio.to_thread(files.has_run, directory, name, run_id):
             return 0
         written = 0
         try:
-            for first, runs in (await history.runs_of(self._client, listed.id)).items():
-                if listed.run_id not in runs or await asyncio.to_thread(files.has_run, directory, listed.id, runs[-1]):
-                    continue
-                record = await history.read_runs(self._client, listed.id, first, runs)
-                if record.ended and not record.lacks and await asyncio.to_thread(self._goes_on, record):
-                    await asyncio.to_thread(self._keep, record)
-                    written += 1
+            # Most have one run, which says so itself: then its history is all that the server is asked for.
+            is_new = listed.status in ALONE and not files.path_of(directory, name, run_id).exists()
+            alone = await history.read_alone(self._client, name, run_id) if is_new else None
+            if alone is not None:
+                return await asyncio.to_thread(self._kept, alone)
+            for first, runs in (await history.runs_of(self._client, name)).items():
+                if run_id in runs and not await asyncio.to_thread(files.has_run, directory, name, runs[-1]):
+                    record = await history.read_runs(self._client, name, first, runs)
+                    written += await asyncio.to_thread(self._kept, record)
         except RPCError as error:
             if error.status is not RPCStatusCode.NOT_FOUND:
                 raise  # else deleted since it was listed
         return written
 
-    def _keep(self, record: history.Record) -> None:
+    def _kept(self, record: history.Record) -> int:
+        """Keep a record that is whole, and goes on where the one that is kept ends; returns how many were written."""
+        if not record.ended or record.lacks or not self._goes_on(record):
+            return 0
         files.write(self._settings, record)
         Ledger.of(self._settings).kept(record.workflow_id, record.run_id, head(record.entries, record.origin))
+        return 1
 
     def _goes_on(self, record: history.Record) -> bool:
         """Whether the record goes on where the one that is kept ends, if one is."""

@@ -14,7 +14,7 @@ from temporalio.client import Client
 from plansurvive.features.audit import files
 from plansurvive.features.audit.chain import chained, head, origin
 from plansurvive.features.audit.entries import Act
-from plansurvive.features.audit.history import read_runs
+from plansurvive.features.audit.history import read, read_alone, read_runs
 from plansurvive.features.audit.keeper import Keeper
 from plansurvive.features.audit.report import AuditReport, audit
 from plansurvive.runtime.settings import Settings
@@ -175,3 +175,31 @@ async def test_a_run_that_the_server_has_deleted_is_missed_unless_its_record_is_
         return "AUDIT_CUT" in codes(await audited(client, plan, settings))
 
     await until(is_missed, "the run is gone, and missed")
+
+
+async def test_a_run_that_is_the_only_one_is_read_alone_and_others_are_not(plans: Plans, client: Client) -> None:
+    """Most plans have one run: what is kept of it is the same, and the server is asked for its history alone."""
+    plan = await plans.start([GATE])
+    await plan.until_asked("go")
+    await plan.approve("go", by="bob")
+    await plan.ended()
+    first = (await plan.handle.describe()).run_id
+    assert await read_alone(client, plan.id, first) == await read(client, plan.id)
+
+    await reset(client, plan)
+    await plan.until_asked("go")
+    again = (await plan.handle.describe()).run_id
+    await plan.deny("go", by="bob")
+    await plan.ended()
+    assert await read_alone(client, plan.id, again) is None
+
+    long = await plans.start([work("a"), work("b", "a"), GATE], {"historyLimit": 10})
+    await long.until_asked("go")
+    runs = {(await long.handle.describe()).run_id}
+    while len(runs) == 1:
+        for word in ("pause", "unpause"):
+            await long.signal(word)
+        runs.add((await long.handle.describe()).run_id)
+    await long.deny("go", by="bob")
+    await long.ended()
+    assert [await read_alone(client, long.id, each) for each in runs] == [None, None]
