@@ -41,8 +41,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from plansurvive.plans.text.lists import number_of
-
 if TYPE_CHECKING:
     from plansurvive.plans.model import Problem
 
@@ -76,7 +74,7 @@ class InvalidPlan(PlanError):
 
     def __init__(self, problems: Sequence[Problem]) -> None:
         lines = "\n".join(f"- {problem.text}" for problem in problems)
-        super().__init__(f"{self.head} {number_of(len(problems), 'problem')}:\n{lines}")
+        super().__init__(f"{self.head} {len(problems)} problem{'s' * (len(problems) != 1)}:\n{lines}")
         self.problems = list(problems)
 
 

@@ -144,7 +144,7 @@ async def test_a_diff_is_bounded(attempts: Attempts) -> None:
     (attempts.workspace / "x").write_text("".join(f"line {number} {'y' * 900}\n" for number in range(200)))
     error = await after_read.error("edit_file", path="x", oldText="7", newText="8")
     assert len(error.message) < 5_000
-    assert re.search(r"\n\.\.\. \d+ more lines\n", error.message)
+    assert re.search(r"\n\.\.\. [\d,]+ more lines\n", error.message)
     assert error.message.endswith("call read_file again, then retry")
 
 
