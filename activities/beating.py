@@ -14,7 +14,7 @@ BEAT = 3.0
 
 @asynccontextmanager
 async def beating(seconds: float = BEAT) -> AsyncIterator[None]:
-    """Heartbeat until the block ends, every so many seconds; when it begins, the server has just been told."""
+    """Heartbeat until the block ends, every so many seconds; not at once, as the server knows that it began."""
     task = asyncio.create_task(_beat(seconds))
     try:
         yield

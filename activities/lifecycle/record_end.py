@@ -86,17 +86,11 @@ class EndRecorder:
             return await apart(len(written), lambda: ended(run_of(written, self.language, self.views)))
 
         # Side by side: storing a long Run waits for the disk. What follows does not, as history has it too; what is
-        # short is summarised and written at once, which takes less time than to hand it to a thread.
+        # short is summarised and written at once, which takes less time than handing it to a thread.
         end, kept = await asyncio.gather(ending(), self._kept(written))
         whole = end.record.model_copy(update={"run": kept})
         await apart(len(end.file.markdown), lambda: self.summaries.write(end.file, durable=False))
         return whole.model_copy(update={"claim": await self._claim(whole)})
-
-    @property
-    def _copies(self) -> ValueStore:
-        """Where records are copied to: a copy that a crash of the machine damages is read from history."""
-        driver = self.values.driver
-        return ValueStore(driver.unsynced()) if isinstance(driver, LocalDirectory) else self.values
 
     async def _kept(self, written: str) -> LargeValue | str:
         is_short = len(written) <= RUN_BYTES and len(written.encode()) <= RUN_BYTES  # a long one is not copied for that
@@ -104,9 +98,12 @@ class EndRecorder:
 
     async def _claim(self, record: EndRecord) -> LargeValue | None:
         """The record's copy in the value store; None if storing fails, which does not fail the plan."""
+        # Not synced: where a crash of the machine has damaged the copy, the record is read from history.
+        driver = self.values.driver
+        copies = ValueStore(driver.unsynced()) if isinstance(driver, LocalDirectory) else self.values
         try:
             async with asyncio.timeout(CLAIM_SECONDS):
-                kept = await self._copies.put(record.model_dump_json(exclude_defaults=True))
+                kept = await copies.put(record.model_dump_json(exclude_defaults=True))
         except Exception as error:  # the stores raise errors of many kinds
             activity.logger.warning("the record of the plan's end was not stored: %s", error)
             return None

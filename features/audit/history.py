@@ -124,9 +124,9 @@ async def _acts(client: Client, reader: Reader, run_id: str) -> AsyncIterator[tu
 
 async def _record(reader: Reader, first: str, acts: Sequence[Act], done: Sequence[str]) -> Record:
     workflow_id, entries = reader.workflow_id, list[Entry]()
+    start = origin(workflow_id, first)
     for place in range(0, len(acts), AT_ONCE):
-        part = acts[place : place + AT_ONCE]
-        entries += chained(part, head(entries, origin(workflow_id, first)), place + 1)
+        entries += chained(acts[place : place + AT_ONCE], head(entries, start), place + 1)
         await asyncio.sleep(0)
     ended = bool(acts) and acts[-1].action == "ended"
     untold = () if reader.signals.are_told else tuple(reader.signals.sent)

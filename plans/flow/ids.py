@@ -101,7 +101,7 @@ def activity_id(step_id: str, named: Callable[[str], str]) -> str:
     Step ids are that long in loops inside each other whose keys are: those of two loops may have 480 bytes each.
     """
     whole = named(step_id)
-    return whole if 4 * len(whole) <= MAX_ACTIVITY_ID or _fits(whole) else named(shortened(step_id))
+    return whole if len(whole.encode()) <= MAX_ACTIVITY_ID else named(shortened(step_id))
 
 
 def shortened(step_id: str) -> str:
@@ -148,10 +148,6 @@ def _pattern(pattern: str, inside: bool = False) -> re.Pattern[str]:
     """The pattern as a regular expression. `inside`: also of what is inside the steps that fit it."""
     whole = r"\[[^\]]*\]".join(re.escape(part) for part in pattern.split("[*]"))
     return re.compile(whole + r"(?:[\[.#].*)?" if inside else whole, re.DOTALL)
-
-
-def _fits(activity_name: str) -> bool:
-    return len(activity_name.encode()) <= MAX_ACTIVITY_ID
 
 
 def _hash(text: str) -> str:
