@@ -32,6 +32,7 @@ from plansurvive.activities.feature import Waits
 from plansurvive.activities.values.errors import bounded, one_line
 from plansurvive.plans.activity_io import WORKER_LOST, Attempt, logs_of, time_of
 from plansurvive.plans.errors import ToolError
+from plansurvive.plans.flow.ids import of_call
 from plansurvive.plans.model import Retry
 from plansurvive.plans.views.models.live import attempts_of
 
@@ -52,11 +53,15 @@ class Heartbeat:
     """The heartbeat of this attempt; `errors` counts those of earlier attempts, `attempts` lists them and lost ones.
 
     `report` returns what changes while the attempt runs: `line`, and if known `progress` and `logs`. `earlier`: the
-    attempts that were made before the activity was scheduled.
+    attempts that were made before the activity was scheduled. `step_id`: of the step that it makes a call of; told
+    where the activity's id has no room for it.
     """
 
-    def __init__(self, report: Callable[[], Mapping[str, Any]], retry: Retry, earlier: Sequence[Attempt] = ()) -> None:
+    def __init__(
+        self, report: Callable[[], Mapping[str, Any]], retry: Retry, earlier: Sequence[Attempt] = (), step_id: str = ""
+    ) -> None:
         info = activity.info()
+        self._step = {"step": step_id} if step_id and of_call(info.activity_id)[0] != step_id else {}
         known = _known(info.heartbeat_details)
         self.errors, self.attempts, self.more, self.waits = len(earlier), list(earlier)[-MAX_ATTEMPTS:], 0, 0
         self._report, self._retry, self._info = report, retry, info
@@ -168,10 +173,10 @@ class Heartbeat:
         del self.attempts[:-MAX_ATTEMPTS]
 
     def _before(self) -> dict[str, Any]:
-        """The details about the attempts that have ended, and how many are allowed."""
+        """The details about the call, the attempts that have ended, and how many are allowed."""
         ended = [attempt.model_dump(mode="json", exclude_defaults=True) for attempt in self.attempts]
         counted = {"attempts": ended, "moreAttempts": self.more, "waits": self.waits}
-        return {"of": self._retry.attempts, **{name: value for name, value in counted.items() if value}}
+        return {"of": self._retry.attempts, **self._step, **{name: value for name, value in counted.items() if value}}
 
     @property
     def _lasted(self) -> float:

@@ -116,7 +116,7 @@ def tool_activity(
         if (ended := undelivered.of_earlier_attempt(info)) is not None:
             return ended
         context = calls.begun(tool, call, again=info.attempt > 1 or bool(call.earlier), began=info.started_time)
-        heartbeat = Heartbeat(lambda: _progress(context, here.secrets), call.retry, call.earlier)
+        heartbeat = Heartbeat(lambda: _progress(context, here.secrets), call.retry, call.earlier, call.step_id)
         started = time.monotonic()
         try:
             made = calls.made(tool, context, heartbeat.errors + 1)

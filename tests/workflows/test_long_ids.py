@@ -12,6 +12,7 @@ import pytest_asyncio
 from temporalio.contrib.pydantic import pydantic_data_converter
 
 from plansurvive.activities.tools.registry import load_tools
+from plansurvive.client.live.in_flight import in_flight
 from plansurvive.features.audit import history
 from plansurvive.features.outputs.attempts import Attempts
 from plansurvive.plans.flow.ids import MAX_ACTIVITY_ID
@@ -72,6 +73,7 @@ async def test_what_is_inside_loops_whose_keys_are_long_runs_and_is_found_by_its
 
     await until(lambda: running(), "the attempt that waits reports")
     assert await running() == [f"{INSIDE}.waits"]
+    assert f"{INSIDE}.waits" in {each.step_id for each in await in_flight(served.client, plan.id)}
     (served.workspace / "go").touch()
     await plan.ended()
     page = await plan.handle.query("inside", {"stepId": INSIDE})
