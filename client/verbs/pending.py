@@ -82,7 +82,7 @@ async def pending(
             yield item
 
 
-def number_of(items: Iterable[Pending]) -> int:
+def number_to_decide(items: Iterable[Pending]) -> int:
     """How much there is to decide: all items of one step in a loop count as one."""
     return len({(item.plan_id, pattern_of(item.step_id)) for item in items})
 

@@ -20,7 +20,7 @@ from temporalio.client import Client
 from plansurvive.apps.web.common.service import Service
 from plansurvive.client.listing import Listed, list_plans
 from plansurvive.client.rpc import ask_view
-from plansurvive.client.verbs.pending import Pending, number_of, pending
+from plansurvive.client.verbs.pending import Pending, number_to_decide, pending
 from plansurvive.plans.errors import PlanError
 from plansurvive.plans.in_views import Viewer
 from plansurvive.plans.log import LogKind
@@ -66,7 +66,7 @@ class Waiting:
     @property
     def count(self) -> int:
         """How much there is to decide: all items of one step in a loop count as one."""
-        return number_of(self.decisions) + len(self.reviews)
+        return number_to_decide(self.decisions) + len(self.reviews)
 
     @property
     def keys(self) -> list[str]:

@@ -12,7 +12,7 @@ from starlette.responses import Response
 
 from plansurvive.apps.web.common.service import service_of
 from plansurvive.apps.web.drafts.memory import loaded
-from plansurvive.apps.web.drafts.review_page import number_of, refused
+from plansurvive.apps.web.drafts.review_page import refused, version_of
 from plansurvive.client import runs
 from plansurvive.client.access import Role
 from plansurvive.client.access.forms import form_of, text_of
@@ -37,7 +37,7 @@ def change_by(op: str) -> Handler:
 async def _change(request: Request, op: str) -> Response:
     """Apply an edit to the version that the form was made for."""
     form, name = await form_of(request), request.path_params["plan_id"]
-    version = number_of(text_of(form, "version"))
+    version = version_of(text_of(form, "version"))
     why = text_of(form, "why").strip()
     client, author = await service_of(request).client(), person_of(request).author
     try:

@@ -36,7 +36,7 @@ LOG = 20
 async def draft(request: Request) -> Response:
     """The review. `since`: the version from which on changes are shown."""
     found = await loaded(request)
-    version = number_of(request.query_params.get("since", ""))
+    version = version_of(request.query_params.get("since", ""))
     since = memory_of(request).versions.since(found, version) if version is not None else None
     return shown(request, found, since=since)
 
@@ -46,7 +46,7 @@ async def begin(request: Request) -> Response:
     """End the review of the version that was shown; a newer one is shown first."""
     form, name = await form_of(request), request.path_params["plan_id"]
     found = await loaded(request)
-    version = number_of(text_of(form, "version"))
+    version = version_of(text_of(form, "version"))
     if version is not None and version != found.version:
         text = f"The plan has changed since you read it: it is at version {found.version} now. Nothing has started."
         return refused(request, found, Refused(text, "STALE_VERSION"), version)
@@ -62,7 +62,7 @@ async def begin(request: Request) -> Response:
 async def regenerate(request: Request) -> Response:
     """Ask the LLM to revise the plan. The page of the plan then waits, and shows what is different."""
     form, name = await form_of(request), request.path_params["plan_id"]
-    feedback, version = text_of(form, "feedback").strip(), number_of(text_of(form, "version"))
+    feedback, version = text_of(form, "feedback").strip(), version_of(text_of(form, "version"))
     found = await loaded(request)
     if not feedback or len(feedback) > MAX_FEEDBACK or len(feedback.encode()) > MESSAGE_BYTES:
         text = f"Say what the LLM should change, in 1 to {MAX_FEEDBACK:,} characters."
@@ -122,6 +122,6 @@ def shown(
     return response
 
 
-def number_of(text: str) -> int | None:
+def version_of(text: str) -> int | None:
     """A version as a form or an address names it; None if it is none."""
     return int(text) if text.isascii() and text.isdigit() and len(text) < 10 else None

@@ -17,7 +17,7 @@ from starlette.responses import Response
 from plansurvive.apps.web.common.rendering import page
 from plansurvive.apps.web.common.service import service_of
 from plansurvive.apps.web.drafts.memory import loaded, memory_of
-from plansurvive.apps.web.drafts.review_page import number_of
+from plansurvive.apps.web.drafts.review_page import version_of
 from plansurvive.apps.web.drafts.reviewed import Reviewed
 from plansurvive.apps.web.drafts.rows import Row, rows_of, why_not_edited
 from plansurvive.apps.web.drafts.step_form import StepForm, choices_of, form_of_new, form_of_step, unused_id
@@ -60,7 +60,7 @@ async def edit_page(request: Request) -> Response:
 async def edit(request: Request) -> Response:
     """Save the form of a step."""
     form, name = await form_of(request), request.path_params["step_id"]
-    found, version = await loaded(request), number_of(text_of(form, "version"))
+    found, version = await loaded(request), version_of(text_of(form, "version"))
     if version != found.version and version is not None:
         return _on_newer(request, found, form, version)
     filled = form_of_step(found, name).with_texts(_texts(form))
@@ -92,7 +92,7 @@ async def add_page(request: Request) -> Response:
 async def add(request: Request) -> Response:
     """Add the step of a form."""
     form = await form_of(request)
-    found, version = await loaded(request), number_of(text_of(form, "version"))
+    found, version = await loaded(request), version_of(text_of(form, "version"))
     tool, place, text = text_of(form, "tool"), text_of(form, "place"), text_of(form, "text")
     filled = form_of_new(found, tool, found.tools.get(tool), unused_id(found), {}).with_texts(_texts(form))
     typed = Typed(place, text, text_of(form, "why"))

@@ -126,7 +126,7 @@ def outcome_of(agent: AgentRun, step_id: str) -> Outcome:
     decision, result, end = run.decisions.get(step_id), state.result, _end_of(state)
     asked = asked_args(agent, step_id)
     head: dict[str, Any] = {
-        "tool": _step(agent, step_id).tool, "call": number_of(step_id), "ok": end == "done", "state": end,
+        "tool": _step(agent, step_id).tool, "call": call_number(step_id), "ok": end == "done", "state": end,
         "args": short_args(ran_args(agent, step_id)), "asked": None if asked is None else short_args(asked),
         "by": decision.by if decision else "", "again": _again(state),
     }  # fmt: skip
@@ -155,7 +155,7 @@ def _again(state: StepState) -> str:
     return f"made {len(before) + 1} times: before this, {', '.join(how)}"
 
 
-def number_of(step_id: str) -> int:
+def call_number(step_id: str) -> int:
     """The number of a call, from its step id: `call_2`, or `p2` of what a coding agent asks for."""
     return int(step_id.removeprefix("call_").removeprefix("p"))
 
