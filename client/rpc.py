@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -28,6 +28,7 @@ from plansurvive.client.errors import NoWorker, PlanClosed, PlanNotFound, Sought
 from plansurvive.client.feature import views_of_features
 from plansurvive.client.ids import plan_id, workflow_id
 from plansurvive.plans.errors import PlanError
+from plansurvive.plans.flow.ids import is_step_of, of_call
 from plansurvive.runtime.conversion.query_failures import THINKING, reason
 from plansurvive.runtime.errors import NotConnected
 from plansurvive.runtime.task_queues import listeners
@@ -112,6 +113,16 @@ async def heartbeat_of(execution: WorkflowExecutionDescription, pending: Pending
         [found] = await execution.data_converter.decode(pending.heartbeat_details.payloads)
         return found if isinstance(found, dict) else {}
     return {}
+
+
+def pending_call(pending: PendingActivityInfo, details: Mapping[str, Any]) -> tuple[str, int]:
+    """The step of a pending activity and the number of its call. `details`: of `heartbeat_of`.
+
+    They name a step whose id is shortened in that of the activity.
+    """
+    step_id, number = of_call(pending.activity_id)
+    told = details.get("step")
+    return (told if isinstance(told, str) and is_step_of(told, pending.activity_id) else step_id), number
 
 
 async def ask(client: Client, plan: str, query: str, *arguments: Any, patience: float = PATIENCE) -> Any:

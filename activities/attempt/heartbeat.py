@@ -53,8 +53,8 @@ class Heartbeat:
     """The heartbeat of this attempt; `errors` counts those of earlier attempts, `attempts` lists them and lost ones.
 
     `report` returns what changes while the attempt runs: `line`, and if known `progress` and `logs`. `earlier`: the
-    attempts that were made before the activity was scheduled. `step_id`: of the step that it makes a call of; told
-    where the activity's id has no room for it.
+    attempts that were made before the activity was scheduled. `step_id`: the step that is called; the heartbeat
+    names it where its id is shortened in the activity's.
     """
 
     def __init__(

@@ -18,8 +18,7 @@ from temporalio.client import Client, WorkflowExecutionDescription, WorkflowExec
 from temporalio.service import RPCError
 
 from plansurvive.client.ids import AGENT, PREFIX
-from plansurvive.client.rpc import RPC_TIMEOUT, describe, heartbeat_of, memo_of
-from plansurvive.plans.flow.ids import is_step_of, of_call
+from plansurvive.client.rpc import RPC_TIMEOUT, describe, heartbeat_of, memo_of, pending_call
 from plansurvive.plans.views.models.live import LiveView, live_of
 
 MAX_BELOW = 10
@@ -107,9 +106,7 @@ async def _activity(found: WorkflowExecutionDescription, info: PendingActivityIn
     waits = info.state == PendingActivityState.PENDING_ACTIVITY_STATE_SCHEDULED and info.attempt > 1
     next_at = (_time(info.next_attempt_schedule_time) or _time(info.scheduled_time)) if waits else None
     tool = info.activity_type.name
-    step_id, told = "" if tool == LLM else of_call(info.activity_id)[0], details.get("step")
-    if isinstance(told, str) and is_step_of(told, info.activity_id):  # the activity's id has no room for all of it
-        step_id = told
+    step_id = "" if tool == LLM else pending_call(info, details)[0]
     live = live_of(details, next_at)
     if waits and live.is_plain and info.last_failure.application_failure_info.type == UNKNOWN_TO_WORKER:
         live = live.model_copy(update={"line": "a worker without this tool took it; it is tried again"})

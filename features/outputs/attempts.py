@@ -17,10 +17,10 @@ from temporalio.client import Client, WorkflowExecutionDescription, WorkflowExec
 from plansurvive.client.children.naming import located, no_such_step
 from plansurvive.client.errors import PlanNotFound
 from plansurvive.client.ids import recorded_id
-from plansurvive.client.rpc import ask, describe, heartbeat_of, memo_of
+from plansurvive.client.rpc import ask, describe, heartbeat_of, memo_of, pending_call
 from plansurvive.plans.activity_io import WORKER_LOST, logs_of, time_of
 from plansurvive.plans.errors import PlanError
-from plansurvive.plans.flow.ids import covers, of_call, shortened
+from plansurvive.plans.flow.ids import covers
 from plansurvive.plans.flow.progress import CANCELLED
 from plansurvive.plans.run import Status
 from plansurvive.plans.views.models.live import LiveView, live_of
@@ -142,13 +142,11 @@ async def _running(
 ) -> list[Shown]:
     """The attempts of the calls in flight, those included that another one follows."""
     found, owners = list[Shown](), {each.step_id: each for each in steps}
-    whole = {shortened(name): name for name in owners}
     for pending in description.raw_description.pending_activities:
-        step, number = of_call(pending.activity_id)
-        step = whole.get(step, step)
+        details = await heartbeat_of(description, pending)
+        step, number = pending_call(pending, details)
         if only and not covers(only, step):
             continue
-        details = await heartbeat_of(description, pending)
         live = live_of(details)
         owner = owners.get(step) or LoggedStep(
             step_id=step, tool=pending.activity_type.name, status=Status.RUNNING, of=live.of or 1

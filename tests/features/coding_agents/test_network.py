@@ -165,7 +165,8 @@ held = [socket.create_connection(("127.0.0.1", int(proxy)), 10) for _ in range({
 closed = set()
 while len(closed) < 10:
     ready, _, _ = select.select([each for each in held if each not in closed], [], [], 20)
-    closed.update(ready or exit("no more than " + str(len(closed)) + " were closed"))
+    assert ready, str(len(closed)) + " were closed, and no more"
+    closed.update(ready)
 print(len(closed), set(each.recv(1) for each in closed) == set([b""]))
 for each in held:
     each.close()
